@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: MIT
+# nodeprep: plain GNU make. The variables a packager or user may set:
+#   CC CFLAGS CPPFLAGS LDFLAGS V=1 BUILD=dir PREFIX SYSCONFDIR LIBEXECDIR DESTDIR
+
+VERSION := 0.1.0
+PREFIX ?= /usr
+SYSCONFDIR ?= /etc
+LIBEXECDIR ?= $(PREFIX)/libexec
+DESTDIR ?=
+BUILD ?= build
+PKG_CONFIG ?= pkg-config
+PYTHON ?= /usr/bin/python3
+
+include packaging/packages.mk
+
+ifeq ($(V),1)
+Q :=
+say = @:
+else
+Q := @
+say = @printf '  %-7s %s\n'
+MAKEFLAGS += --no-print-directory
+endif
+
+# ---- flags; the user's own come last ----
+WARN := -Wall -Wextra -Wshadow -Wformat=2 -Wstrict-prototypes -Wmissing-prototypes \
+	-Wpointer-arith -Wwrite-strings -Wundef -Wvla
+HARDEN := -fstack-protector-strong -fstack-clash-protection -fcf-protection -fPIE
+ifeq ($(SANITIZE),1)
+OPT := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer \
+	-DNP_TEST_HOOKS
+LDOPT := -fsanitize=address,undefined -pie
+else
+OPT := -O2 -g -D_FORTIFY_SOURCE=2
+LDOPT := -pie -Wl,-z,relro,-z,now,-z,noexecstack,--as-needed,-O1,--hash-style=gnu
+endif
+NP_CFLAGS := -std=gnu11 $(OPT) $(WARN) $(HARDEN) -MMD -MP
+NP_CPPFLAGS := -D_GNU_SOURCE -iquote . -DNP_VERSION='"$(VERSION)"' \
+	-DNP_LIBEXECDIR='"$(LIBEXECDIR)/nodeprep"' -DNP_SYSCONFDIR='"$(SYSCONFDIR)"'
+
+# Headers and libraries of each room, so that a library cannot leak into another.
+pc_cflags = $(shell $(PKG_CONFIG) --cflags $(1) 2>/dev/null)
+pc_libs = $(shell $(PKG_CONFIG) --libs $(1) 2>/dev/null)
+NL_CFLAGS = $(call pc_cflags,libnl-3.0)
+NL_LIBS = $(call pc_libs,libnl-3.0)
+UMAD_LIBS = $(call pc_libs,libibumad)
+JANSSON_LIBS = $(call pc_libs,jansson)
+INIH_LIBS = $(call pc_libs,inih)
+UCX_CFLAGS = $(call pc_cflags,ucx)
+UCX_LIBS = $(call pc_libs,ucx)
+CMOCKA_LIBS = $(call pc_libs,cmocka)
+
+rooms := base netlink ibmad modules agent selftest
+src = $(wildcard $(1)/*.c)
+obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(call src,$(1)))
+
+AGENT_OBJ := $(filter-out %/main.o,$(call obj,agent))
+LIB_OBJ := $(call obj,base) $(call obj,netlink) $(call obj,ibmad) $(call obj,modules)
+SELFTEST_OBJ := $(filter-out %/main.o,$(call obj,selftest))
+
+PROGRAMS := $(BUILD)/nodeprep $(BUILD)/nodeprep-selftest
+
+.DEFAULT_GOAL := all
+.PHONY: all asan deps demo test test-unit test-cli lint bench install clean help FORCE
+
+all: $(PROGRAMS)
+
+asan:
+	$(Q)$(MAKE) SANITIZE=1 BUILD=$(BUILD)/asan all
+
+$(BUILD)/nodeprep: $(BUILD)/obj/agent/main.o $(AGENT_OBJ) $(LIB_OBJ)
+	$(say) LINK $@
+	$(Q)$(CC) $(LDOPT) $(LDFLAGS) -o $@ $^ $(NL_LIBS) $(UMAD_LIBS) $(JANSSON_LIBS) $(INIH_LIBS)
+
+$(BUILD)/nodeprep-selftest: $(BUILD)/obj/selftest/main.o $(SELFTEST_OBJ) \
+		$(call obj,base) $(call obj,ibmad) $(call obj,modules)
+	$(say) LINK $@
+	$(Q)$(CC) $(LDOPT) $(LDFLAGS) -o $@ $^ $(UCX_LIBS) $(UMAD_LIBS) $(JANSSON_LIBS) -ldl -lpthread -lm
+
+$(BUILD)/obj/netlink/%.o: NP_CPPFLAGS += $(NL_CFLAGS)
+$(BUILD)/obj/selftest/%.o: NP_CPPFLAGS += $(UCX_CFLAGS)
+
+$(BUILD)/obj/%.o: %.c $(BUILD)/flags
+	$(say) CC $<
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(NP_CPPFLAGS) $(CPPFLAGS) $(NP_CFLAGS) $(CFLAGS) -c -o $@ $<
+
+# Other flags, other objects: rebuild when they change.
+$(BUILD)/flags: FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(subst ','\'',$(CC) $(NP_CPPFLAGS) $(CPPFLAGS) $(NP_CFLAGS) $(CFLAGS) $(LDFLAGS))' >$@.new
+	@if cmp -s $@.new $@; then rm -f $@.new; else mv $@.new $@; fi
+FORCE:
+
+# ---- unit tests: one program a file, sanitizers on ----
+UNIT := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/test_*.c))
+UNIT_TOOLS := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/render_*.c))
+TEST_OBJ = $(AGENT_OBJ) $(LIB_OBJ)
+
+$(BUILD)/unit/test_selftest_%: $(BUILD)/obj/tests/unit/test_selftest_%.o $(SELFTEST_OBJ) \
+		$(call obj,base) $(call obj,ibmad) $(call obj,modules)
+	$(say) LINK $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDOPT) $(LDFLAGS) -o $@ $^ $(UCX_LIBS) $(UMAD_LIBS) $(JANSSON_LIBS) $(CMOCKA_LIBS) -ldl -lpthread -lm
+
+$(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $(AGENT_OBJ) $(LIB_OBJ)
+	$(say) LINK $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDOPT) $(LDFLAGS) -o $@ $^ $(NL_LIBS) $(UMAD_LIBS) $(JANSSON_LIBS) $(INIH_LIBS) $(CMOCKA_LIBS) -lpthread
+
+$(BUILD)/obj/tests/unit/%.o: NP_CPPFLAGS += $(NL_CFLAGS) $(UCX_CFLAGS)
+.SECONDARY:
+
+unit-programs: $(addprefix $(BUILD)/unit/,$(UNIT) $(UNIT_TOOLS))
+
+# ---- what a new user runs ----
+deps:
+	$(Q)packaging/install-deps $(DEPS)
+
+demo: deps
+	$(Q)$(MAKE) all
+	$(Q)tests/demo $(BUILD)
+
+test: deps
+	$(Q)$(MAKE) all asan
+	$(Q)$(MAKE) SANITIZE=1 BUILD=$(BUILD)/asan unit-programs
+	$(Q)tests/run $(BUILD)
+
+lint: deps
+	$(Q)tests/lint/run
+
+bench: deps
+	$(Q)$(MAKE) all
+	$(Q)$(PYTHON) tests/bench/bench $(BUILD)
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(LIBEXECDIR)/nodeprep \
+		$(DESTDIR)$(PREFIX)/share/man/man5 $(DESTDIR)$(PREFIX)/share/man/man7 \
+		$(DESTDIR)$(PREFIX)/share/man/man8 $(DESTDIR)$(PREFIX)/share/nodeprep \
+		$(DESTDIR)$(SYSCONFDIR)/nodeprep/conf.d
+	install -m 0755 $(BUILD)/nodeprep $(DESTDIR)$(PREFIX)/sbin/nodeprep
+	install -m 0755 $(BUILD)/nodeprep-selftest $(DESTDIR)$(LIBEXECDIR)/nodeprep/nodeprep-selftest
+	install -m 0644 docs/man/nodeprep.8 $(DESTDIR)$(PREFIX)/share/man/man8/
+	install -m 0644 docs/man/nodeprep.conf.5 $(DESTDIR)$(PREFIX)/share/man/man5/
+	install -m 0644 docs/man/nodeprep-codes.7 $(DESTDIR)$(PREFIX)/share/man/man7/
+	install -m 0644 docs/nodeprep.schema.json $(DESTDIR)$(PREFIX)/share/nodeprep/
+	install -m 0644 etc/nodeprep.conf $(DESTDIR)$(PREFIX)/share/nodeprep/nodeprep.conf.sample
+	test -e $(DESTDIR)$(SYSCONFDIR)/nodeprep/nodeprep.conf || \
+		install -m 0644 etc/nodeprep.conf $(DESTDIR)$(SYSCONFDIR)/nodeprep/nodeprep.conf
+
+clean:
+	rm -rf $(BUILD)
+
+help:
+	@sed -n 's/^## //p' Makefile
+## make          build/nodeprep and build/nodeprep-selftest
+## make deps     install the Debian packages that building and testing need
+## make demo     set everything up and show the main job on a simulated node
+## make test     set everything up and run every test that needs no hardware
+## make lint     clang-format, clang-tidy, cppcheck, shellcheck, codespell, man pages, layering
+## make bench    ratios against the tools of the guide; writes build/bench.json
+## make asan     the programs with AddressSanitizer and UBSan, in build/asan
+## make install  DESTDIR= PREFIX= SYSCONFDIR=
+
+-include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/action.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+struct np_action *np_actions_add(struct np_actions *list, enum np_action_kind kind)
+{
+	struct np_action *v = reallocarray(list->v, list->n + 1, sizeof(*v));
+
+	if (!v)
+		return NULL;
+	list->v = v;
+	v += list->n++;
+	memset(v, 0, sizeof(*v));
+	v->kind = kind;
+	return v;
+}
+
+void np_action_done(struct np_action *a)
+{
+	if (!a)
+		return;
+	free(a->path);
+	free(a->user);
+	free(a->home);
+	np_buf_done(&a->old_content);
+	np_buf_done(&a->new_content);
+	memset(a, 0, sizeof(*a));
+}
+
+void np_actions_done(struct np_actions *list)
+{
+	if (!list)
+		return;
+	for (size_t i = 0; i < list->n; i++)
+		np_action_done(&list->v[i]);
+	free(list->v);
+	memset(list, 0, sizeof(*list));
+}
+
+int np_actions_move(struct np_actions *to, struct np_actions *from)
+{
+	struct np_action *v;
+
+	if (from->n == 0)
+		return 0;
+	v = reallocarray(to->v, to->n + from->n, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	memcpy(v + to->n, from->v, from->n * sizeof(*v));
+	to->v = v;
+	to->n += from->n;
+	free(from->v);
+	memset(from, 0, sizeof(*from));
+	return 0;
+}
+
+static int copy_text(char **to, const char *from)
+{
+	*to = from ? strdup(from) : NULL;
+	return from && !*to ? -ENOMEM : 0;
+}
+
+static int copy_bytes(struct np_buf *to, const struct np_buf *from)
+{
+	np_buf_add(to, from->data, from->len);
+	return to->failed ? -ENOMEM : 0;
+}
+
+int np_action_invert(const struct np_action *a, struct np_action *out)
+{
+	struct np_action inverse = {
+		.kind = a->kind,
+		.ifindex = a->ifindex,
+		.from_value = a->to_value,
+		.to_value = a->from_value,
+		.addr = a->addr,
+		.uid = a->uid,
+		.gid = a->gid,
+		.had_old = a->has_new,
+		.has_new = a->had_old,
+		.attr = a->attr,
+	};
+
+	memcpy(inverse.ifname, a->ifname, sizeof(inverse.ifname));
+	if (a->kind == NP_ACTION_ADDR_ADD)
+		inverse.kind = NP_ACTION_ADDR_DEL;
+	else if (a->kind == NP_ACTION_ADDR_DEL)
+		inverse.kind = NP_ACTION_ADDR_ADD;
+	if (copy_text(&inverse.path, a->path) < 0 || copy_text(&inverse.user, a->user) < 0 ||
+	    copy_text(&inverse.home, a->home) < 0 ||
+	    copy_bytes(&inverse.old_content, &a->new_content) < 0 ||
+	    copy_bytes(&inverse.new_content, &a->old_content) < 0) {
+		np_action_done(&inverse);
+		return -ENOMEM;
+	}
+	*out = inverse;
+	return 0;
+}
+
+const char *np_action_id(const struct np_action *a)
+{
+	switch (a->kind) {
+	case NP_ACTION_MODE:
+		return "netdev.mode";
+	case NP_ACTION_MTU:
+		return "netdev.mtu";
+	case NP_ACTION_LINK:
+		return "netdev.link";
+	case NP_ACTION_ADDR_ADD:
+		return "netdev.address_add";
+	case NP_ACTION_ADDR_DEL:
+		return "netdev.address_del";
+	case NP_ACTION_FILE:
+		return a->has_new ? "file.write" : "file.remove";
+	}
+	return "internal";
+}
+
+const char *np_action_target(const struct np_action *a)
+{
+	return a->kind == NP_ACTION_FILE ? a->path : a->ifname;
+}
+
+static const char *value_text(const struct np_action *a, uint32_t value, char *out, size_t size)
+{
+	if (a->kind == NP_ACTION_MODE)
+		snprintf(out, size, "%s", np_ipoib_mode_str((enum np_ipoib_mode)value));
+	else if (a->kind == NP_ACTION_LINK)
+		snprintf(out, size, "%s", value ? "up" : "down");
+	else
+		snprintf(out, size, "%u", value);
+	return out;
+}
+
+static const char *side_text(const struct np_action *a, bool present, uint32_t value,
+			     const struct np_buf *content, char *out, size_t size)
+{
+	char address[NP_INET_STRLEN];
+
+	out[0] = '\0';
+	switch (a->kind) {
+	case NP_ACTION_MODE:
+	case NP_ACTION_MTU:
+	case NP_ACTION_LINK:
+		return value_text(a, value, out, size);
+	case NP_ACTION_ADDR_ADD:
+	case NP_ACTION_ADDR_DEL:
+		if (present)
+			snprintf(out, size, "%s", np_inet_str(&a->addr.inet, address));
+		return out;
+	case NP_ACTION_FILE:
+		if (present)
+			snprintf(out, size, "%zu bytes", content->len);
+		else
+			snprintf(out, size, "absent");
+		return out;
+	}
+	return out;
+}
+
+const char *np_action_from(const struct np_action *a, char *out, size_t size)
+{
+	bool present = a->kind == NP_ACTION_FILE ? a->had_old : a->kind == NP_ACTION_ADDR_DEL;
+
+	return side_text(a, present, a->from_value, &a->old_content, out, size);
+}
+
+const char *np_action_to(const struct np_action *a, char *out, size_t size)
+{
+	bool present = a->kind == NP_ACTION_FILE ? a->has_new : a->kind == NP_ACTION_ADDR_ADD;
+
+	return side_text(a, present, a->to_value, &a->new_content, out, size);
+}
+
+const char *np_action_status_str(enum np_action_status s)
+{
+	static const char *const words[] = { "planned", "done", "failed", "undone", "not_run" };
+
+	return words[s];
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NP_AGENT_ACTION_H
+#define NP_AGENT_ACTION_H
+
+#include <jansson.h>
+
+#include "agent/target_file.h"
+#include "netlink/netdev.h"
+
+/* One change of the system, as data. Its undo is an action too. */
+
+enum np_action_kind {
+	NP_ACTION_MODE,	    /* IPoIB mode */
+	NP_ACTION_MTU,
+	NP_ACTION_LINK,	    /* administrative state */
+	NP_ACTION_ADDR_ADD,
+	NP_ACTION_ADDR_DEL,
+	NP_ACTION_FILE,	    /* contents replaced, file made or removed */
+};
+
+enum np_action_status {
+	NP_STATUS_PLANNED,
+	NP_STATUS_DONE,
+	NP_STATUS_FAILED,
+	NP_STATUS_UNDONE,
+	NP_STATUS_NOT_RUN,
+};
+
+struct np_action {
+	enum np_action_kind kind;
+	enum np_action_status status;
+
+	/* netdev kinds */
+	int ifindex;
+	char ifname[IFNAMSIZ];
+	uint32_t from_value, to_value; /* enum np_ipoib_mode, bytes of MTU, 0 down / 1 up */
+	struct np_netdev_addr addr;
+
+	/* NP_ACTION_FILE */
+	char *path, *user, *home; /* user NULL: a file in /etc */
+	uid_t uid;
+	gid_t gid;
+	bool had_old, has_new; /* false: the file is not there before / after */
+	struct np_buf old_content, new_content;
+	struct np_file_attr attr; /* of the old file, when had_old */
+};
+
+struct np_actions {
+	struct np_action *v;
+	size_t n;
+};
+
+/* Appends a zeroed action of @kind. NULL when out of memory. */
+struct np_action *np_actions_add(struct np_actions *list, enum np_action_kind kind);
+void np_actions_done(struct np_actions *list);
+#define np_auto_actions np_auto(np_actions_done)
+
+/* Moves all of @from to the end of @to; @from is empty then. 0 or -ENOMEM. */
+int np_actions_move(struct np_actions *to, struct np_actions *from) np_must_check;
+
+/* The action that takes @a back; a deep copy. Returns 0 or -ENOMEM. Pure. */
+int np_action_invert(const struct np_action *a, struct np_action *out) np_must_check;
+void np_action_done(struct np_action *a);
+
+/* Words of the report: id ("netdev.address_add"), target ("ib0", a path), from
+ * and to. Texts are written to @out, which is returned. */
+const char *np_action_id(const struct np_action *a);
+const char *np_action_target(const struct np_action *a);
+const char *np_action_from(const struct np_action *a, char *out, size_t size);
+const char *np_action_to(const struct np_action *a, char *out, size_t size);
+const char *np_action_status_str(enum np_action_status s);
+
+/* The whole action as a JSON object and back, for the journal; bytes of files in
+ * hex where they are not UTF-8. encode: new reference, NULL when out of memory.
+ * decode: 0 or -EINVAL. */
+json_t *np_action_encode(const struct np_action *a);
+int np_action_decode(const json_t *object, struct np_action *out) np_must_check;
+
+#endif

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+
+const struct np_verb np_verbs[] = {
+	{ "apply", "", "make the node ready",
+	  "Brings up the IPoIB netdev and its addresses, waits for the ports, writes the\n"
+	  "files of NCCL and UCX, proves the data path, and reports. A second run changes\n"
+	  "nothing. A failure takes back what was done.\n",
+	  NP_VERB_APPLY, np_verb_apply },
+	{ "plan", "", "say what apply would do, and change nothing",
+	  "Exit code 0, also when there is something to do.\n", NP_VERB_PLAN, np_verb_plan },
+	{ "check", "", "observe and judge, and change nothing",
+	  "Exit code 0 when the node is ready and as configured, 1 when not.\n", NP_VERB_CHECK,
+	  np_verb_check },
+	{ "selftest", "[RUNG...]", "prove the data paths",
+	  "Rungs: tcp (UCX over the IPoIB address), rc (UCX over each wanted port).\n"
+	  "A rung that is named and has to skip makes the exit code 1.\n",
+	  NP_VERB_SELFTEST, np_verb_selftest },
+	{ "show", "[ports|netdevs|modules|gpus|config]...", "show the facts",
+	  "Without an argument: all of them.\n", NP_VERB_SHOW, np_verb_show },
+	{ NULL, NULL, NULL, NULL, 0, NULL },
+};
+
+#define ALL_VERBS \
+	(NP_VERB_APPLY | NP_VERB_PLAN | NP_VERB_CHECK | NP_VERB_SELFTEST | NP_VERB_SHOW)
+#define APPLY_LIKE (NP_VERB_APPLY | NP_VERB_PLAN | NP_VERB_CHECK)
+
+enum option_id {
+	OPT_IP, OPT_IFNAME, OPT_USER, OPT_NO_SELFTEST, OPT_NO_PROBE, OPT_FORCE, OPT_DRY_RUN,
+	OPT_PROMETHEUS, OPT_RUN_AS, OPT_AS_ROOT, OPT_QUICK, OPT_FULL, OPT_ENV,
+	OPT_CONFIG, OPT_JSON, OPT_TIMEOUT, OPT_QUIET, OPT_VERBOSE, OPT_VERSION, OPT_HELP,
+};
+
+static const struct option {
+	const char *name, *argument, *help; /* argument NULL: a switch */
+	int verbs;
+	enum option_id id;
+} options[] = {
+	{ "ip", "[IFNAME=]ADDR/LEN", "address for an IPoIB netdev, may repeat (default netdev: ib0)",
+	  APPLY_LIKE, OPT_IP },
+	{ "ifname", "NAME", "the IPoIB netdev, where it is not ib0", APPLY_LIKE | NP_VERB_SELFTEST,
+	  OPT_IFNAME },
+	{ "user", "NAME", "owner of a home that gets .nccl.conf, may repeat",
+	  APPLY_LIKE | NP_VERB_SHOW, OPT_USER },
+	{ "no-selftest", NULL, "do not try the data paths", APPLY_LIKE, OPT_NO_SELFTEST },
+	{ "no-probe", NULL, "do not ask the fabric whether an address is free", APPLY_LIKE,
+	  OPT_NO_PROBE },
+	{ "force", NULL, "also where it cuts the default route", APPLY_LIKE, OPT_FORCE },
+	{ "dry-run", NULL, "the same as plan", NP_VERB_APPLY, OPT_DRY_RUN },
+	{ "prometheus", NULL, "print Prometheus text", NP_VERB_CHECK, OPT_PROMETHEUS },
+	{ "run-as", "NAME", "user that the rungs run as (default: nobody)", NP_VERB_SELFTEST,
+	  OPT_RUN_AS },
+	{ "as-root", NULL, "run the rungs as root", NP_VERB_SELFTEST, OPT_AS_ROOT },
+	{ "quick", NULL, "few sizes (the default)", NP_VERB_SELFTEST, OPT_QUICK },
+	{ "full", NULL, "all sizes", NP_VERB_SELFTEST, OPT_FULL },
+	{ "env", "NAME=VALUE", "variable for the rungs, may repeat", NP_VERB_SELFTEST, OPT_ENV },
+	{ "config", "FILE", "read this file instead of /etc/nodeprep/nodeprep.conf and conf.d",
+	  ALL_VERBS, OPT_CONFIG },
+	{ "json", NULL, "print one JSON document", ALL_VERBS, OPT_JSON },
+	{ "timeout", "SECONDS", "for ports to come up, and for each rung", ALL_VERBS, OPT_TIMEOUT },
+	{ "quiet", NULL, "no warnings on stderr", ALL_VERBS, OPT_QUIET },
+	{ "verbose", NULL, "say more on stderr", ALL_VERBS, OPT_VERBOSE },
+	{ "version", NULL, "print the version", ALL_VERBS, OPT_VERSION },
+	{ "help", NULL, "this text", ALL_VERBS, OPT_HELP },
+};
+
+static int unknown(const char *what, const char *word, const char *const *names, const char *dashes,
+		   struct np_err *err)
+{
+	const char *near = np_nearest(word, names);
+	char shown[80];
+
+	np_printable(word, shown, sizeof(shown));
+	np_err_set(err, -EINVAL, "usage.unknown", "unknown %s \"%s%s\"%s%s%s%s", what, dashes, shown,
+		   near ? "; did you mean \"" : "", near ? dashes : "", near ? near : "",
+		   near ? "\"?" : "");
+	np_err_hint(err, "see nodeprep --help");
+	return -EINVAL;
+}
+
+static const struct np_verb *find_verb(const char *name)
+{
+	for (const struct np_verb *v = np_verbs; v->name; v++)
+		if (strcmp(v->name, name) == 0)
+			return v;
+	return NULL;
+}
+
+static int set_verb(struct np_cli *cli, const char *word, struct np_err *err)
+{
+	const char *names[16];
+	size_t n = 0;
+
+	cli->verb = find_verb(word);
+	if (cli->verb)
+		return 0;
+	for (const struct np_verb *v = np_verbs; v->name; v++)
+		names[n++] = v->name;
+	names[n] = NULL;
+	return unknown("verb", word, names, "", err);
+}
+
+static int set_timeout(struct np_cli *cli, const char *value, struct np_err *err)
+{
+	uint64_t seconds;
+	char shown[80];
+
+	if (np_parse_u64(value, 10, 86400, &seconds) < 0) {
+		np_err_set(err, -EINVAL, "usage.value", "--timeout \"%s\": expected seconds from 0 to 86400",
+			   np_printable(value, shown, sizeof(shown)));
+		np_err_hint(err, "give whole seconds, for example --timeout 30");
+		return -EINVAL;
+	}
+	cli->timeout_s = (int)seconds;
+	return 0;
+}
+
+static int set_env(struct np_cli *cli, const char *value, struct np_err *err)
+{
+	if (!strchr(value, '=') || value[0] == '=') {
+		np_err_set(err, -EINVAL, "usage.value", "--env: expected NAME=VALUE");
+		np_err_hint(err, "for example --env UCX_IB_GID_INDEX=1");
+		return -EINVAL;
+	}
+	return np_strv_add(&cli->env, value) < 0 ? np_err_nomem(err) : 0;
+}
+
+static int set_option(struct np_cli *cli, enum option_id id, const char *value, struct np_err *err)
+{
+	switch (id) {
+	case OPT_IP:
+		return np_strv_add(&cli->ips, value) < 0 ? np_err_nomem(err) : 0;
+	case OPT_USER:
+		return np_strv_add(&cli->users, value) < 0 ? np_err_nomem(err) : 0;
+	case OPT_IFNAME:
+		cli->ifname = value;
+		return 0;
+	case OPT_CONFIG:
+		cli->config_path = value;
+		return 0;
+	case OPT_RUN_AS:
+		cli->run_as = value;
+		return 0;
+	case OPT_TIMEOUT:
+		return set_timeout(cli, value, err);
+	case OPT_ENV:
+		return set_env(cli, value, err);
+	case OPT_NO_SELFTEST:
+		cli->no_selftest = true;
+		return 0;
+	case OPT_NO_PROBE:
+		return 0; /* nothing is probed in this version */
+	case OPT_FORCE:
+		cli->force = true;
+		return 0;
+	case OPT_DRY_RUN:
+		cli->dry_run = true;
+		return 0;
+	case OPT_PROMETHEUS:
+		cli->format = NP_FORMAT_PROMETHEUS;
+		return 0;
+	case OPT_AS_ROOT:
+		cli->as_root = true;
+		return 0;
+	case OPT_QUICK:
+		cli->quick = true;
+		return 0;
+	case OPT_FULL:
+		cli->full = true;
+		return 0;
+	case OPT_JSON:
+		cli->format = NP_FORMAT_JSON;
+		return 0;
+	case OPT_QUIET:
+		cli->quiet = true;
+		return 0;
+	case OPT_VERBOSE:
+		cli->verbose = true;
+		return 0;
+	case OPT_VERSION:
+		cli->version = true;
+		return 0;
+	case OPT_HELP:
+		cli->help = true;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+static const struct option *find_option(const char *word, size_t len)
+{
+	for (size_t i = 0; i < NP_ARRAY_SIZE(options); i++)
+		if (strlen(options[i].name) == len && strncmp(options[i].name, word, len) == 0)
+			return &options[i];
+	return NULL;
+}
+
+static int unknown_option(const char *word, struct np_err *err)
+{
+	const char *names[NP_ARRAY_SIZE(options) + 1];
+	char name[64];
+
+	for (size_t i = 0; i < NP_ARRAY_SIZE(options); i++)
+		names[i] = options[i].name;
+	names[NP_ARRAY_SIZE(options)] = NULL;
+	np_strcpy(name, sizeof(name), word);
+	name[strcspn(name, "=")] = '\0';
+	return unknown("option", name, names, "--", err);
+}
+
+/* One "--name", "--name=value" or "--name value". *i moves over a value taken. */
+static int parse_option(int argc, char **argv, int *i, struct np_cli *cli, int *used,
+			struct np_err *err)
+{
+	const char *word = argv[*i] + 2, *equals = strchr(word, '=');
+	const struct option *opt = find_option(word, equals ? (size_t)(equals - word) : strlen(word));
+	const char *value = equals ? equals + 1 : NULL;
+
+	if (!opt)
+		return unknown_option(word, err);
+	if (opt->argument && !value) {
+		if (*i + 1 >= argc) {
+			np_err_set(err, -EINVAL, "usage.value", "--%s needs a value: %s", opt->name,
+				   opt->argument);
+			np_err_hint(err, "write --%s %s", opt->name, opt->argument);
+			return -EINVAL;
+		}
+		value = argv[++*i];
+	} else if (!opt->argument && value) {
+		np_err_set(err, -EINVAL, "usage.value", "--%s takes no value", opt->name);
+		np_err_hint(err, "write --%s alone", opt->name);
+		return -EINVAL;
+	}
+	used[opt - options] = 1;
+	return set_option(cli, opt->id, value, err);
+}
+
+/* Options may stand before the verb, so whom they belong to shows at the end. */
+static int check_owner(const struct np_cli *cli, const int *used, struct np_err *err)
+{
+	for (size_t i = 0; i < NP_ARRAY_SIZE(options); i++) {
+		if (!used[i] || (options[i].verbs & (int)cli->verb->bit))
+			continue;
+		np_err_set(err, -EINVAL, "usage.unknown", "%s takes no option --%s", cli->verb->name,
+			   options[i].name);
+		np_err_hint(err, "see nodeprep %s --help", cli->verb->name);
+		return -EINVAL;
+	}
+	if (cli->args.n && !*cli->verb->arguments) {
+		char shown[80];
+
+		np_err_set(err, -EINVAL, "usage.unknown", "%s takes no argument \"%s\"",
+			   cli->verb->name, np_printable(cli->args.v[0], shown, sizeof(shown)));
+		np_err_hint(err, "see nodeprep %s --help", cli->verb->name);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static const char *short_option(const char *word)
+{
+	if (strcmp(word, "-h") == 0)
+		return "--help";
+	if (strcmp(word, "-V") == 0)
+		return "--version";
+	if (strcmp(word, "-q") == 0)
+		return "--quiet";
+	if (strcmp(word, "-v") == 0)
+		return "--verbose";
+	return word;
+}
+
+int np_cli_parse(int argc, char **argv, struct np_cli *cli, struct np_err *err)
+{
+	int used[NP_ARRAY_SIZE(options)] = { 0 };
+	bool only_words = false;
+
+	memset(cli, 0, sizeof(*cli));
+	cli->timeout_s = -1;
+	for (int i = 1; i < argc; i++) {
+		int r = 0;
+
+		argv[i] = (char *)short_option(argv[i]);
+		if (!only_words && strcmp(argv[i], "--") == 0)
+			only_words = true;
+		else if (!only_words && np_starts_with(argv[i], "--"))
+			r = parse_option(argc, argv, &i, cli, used, err);
+		else if (!only_words && argv[i][0] == '-' && argv[i][1])
+			r = unknown_option(argv[i] + 1, err);
+		else if (!cli->verb)
+			r = set_verb(cli, argv[i], err);
+		else
+			r = np_strv_add(&cli->args, argv[i]) < 0 ? np_err_nomem(err) : 0;
+		if (r < 0)
+			return r;
+	}
+	if (cli->help || cli->version)
+		return 0;
+	if (!cli->verb) {
+		np_err_set(err, -EINVAL, "usage.no_verb", "no verb given");
+		np_err_hint(err, "for example nodeprep apply --ip 10.0.0.50/24; see nodeprep --help");
+		return -EINVAL;
+	}
+	return check_owner(cli, used, err);
+}
+
+void np_cli_done(struct np_cli *cli)
+{
+	np_strv_done(&cli->args);
+	np_strv_done(&cli->ips);
+	np_strv_done(&cli->users);
+	np_strv_done(&cli->env);
+}
+
+void np_cli_help(const struct np_cli *cli, struct np_buf *out)
+{
+	const struct np_verb *verb = cli->verb;
+
+	if (verb) {
+		np_buf_printf(out, "usage: nodeprep %s%s%s [options]\n\n%s: %s.\n%s\noptions:\n",
+			      verb->name, *verb->arguments ? " " : "", verb->arguments, verb->name,
+			      verb->summary, verb->help);
+	} else {
+		np_buf_str(out, "usage: nodeprep VERB [options]\n\n"
+				"Makes a GPU and InfiniBand node ready for RAPIDS, Dask, NCCL and UCX,\n"
+				"and proves it.\n\nverbs (nodeprep VERB --help says more):\n");
+		for (const struct np_verb *v = np_verbs; v->name; v++)
+			np_buf_printf(out, "  %-10s %s\n", v->name, v->summary);
+		np_buf_str(out, "\noptions:\n");
+	}
+	for (size_t i = 0; i < NP_ARRAY_SIZE(options); i++) {
+		char name[64];
+
+		if (verb ? !(options[i].verbs & (int)verb->bit) : options[i].verbs != ALL_VERBS)
+			continue;
+		snprintf(name, sizeof(name), "--%s%s%s", options[i].name,
+			 options[i].argument ? " " : "",
+			 options[i].argument ? options[i].argument : "");
+		np_buf_printf(out, "  %-24s %s\n", name, options[i].help);
+	}
+	np_buf_str(out, "\nexit codes: 0 ready, 1 not ready, 2 usage or config error, 3 cannot or must\n"
+			"not run here, 4 failed and rolled back, 5 internal error. See nodeprep(8).\n");
+}

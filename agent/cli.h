@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NP_AGENT_CLI_H
+#define NP_AGENT_CLI_H
+
+#include "agent/config.h"
+#include "agent/report.h"
+
+/* The command line: verbs and options, one table each (cli.c). */
+
+enum np_verb_bit {
+	NP_VERB_APPLY = 1 << 0,
+	NP_VERB_PLAN = 1 << 1,
+	NP_VERB_CHECK = 1 << 2,
+	NP_VERB_SELFTEST = 1 << 3,
+	NP_VERB_SHOW = 1 << 4,
+};
+
+struct np_cli {
+	const struct np_verb *verb;
+	struct np_strv args; /* what follows the verb */
+
+	const char *config_path; /* --config, NULL = the system's */
+	enum np_format format;
+	bool quiet, verbose, help, version;
+	int timeout_s; /* -1 = not given */
+
+	struct np_strv ips; /* --ip, as written */
+	const char *ifname;
+	struct np_strv users;
+	bool no_selftest, force, dry_run;
+
+	const char *run_as;
+	bool as_root, quick, full;
+	struct np_strv env; /* NAME=VALUE */
+};
+
+struct np_verb {
+	const char *name, *arguments, *summary, *help;
+	enum np_verb_bit bit;
+	int (*run)(const struct np_cli *cli, struct np_config *cfg, struct np_result *result);
+};
+
+extern const struct np_verb np_verbs[]; /* ends with name NULL */
+
+/* Fills @cli from the arguments. Returns 0, or -EINVAL with message and hint
+ * (usage, exit 2). np_cli_done frees. */
+int np_cli_parse(int argc, char **argv, struct np_cli *cli, struct np_err *err) np_must_check;
+void np_cli_done(struct np_cli *cli);
+
+/* The help text of the program or of cli->verb. */
+void np_cli_help(const struct np_cli *cli, struct np_buf *out);
+
+/* Configuration: defaults, files, then the flags of @cli. Sets result->exit to
+ * NP_EXIT_USAGE and returns a negative errno with message when it is faulty. */
+int np_cli_config(const struct np_cli *cli, struct np_config *cfg, struct np_err *err) np_must_check;
+
+/* ---- the verbs, one file each; each returns 0 or a negative errno (then
+ * result->error and result->exit are set) ---- */
+int np_verb_apply(const struct np_cli *cli, struct np_config *cfg, struct np_result *result);
+int np_verb_plan(const struct np_cli *cli, struct np_config *cfg, struct np_result *result);
+int np_verb_check(const struct np_cli *cli, struct np_config *cfg, struct np_result *result);
+int np_verb_selftest(const struct np_cli *cli, struct np_config *cfg, struct np_result *result);
+int np_verb_show(const struct np_cli *cli, struct np_config *cfg, struct np_result *result);
+
+/* Sets the exit code and returns result->error.num. */
+int np_verb_fail(struct np_result *result, enum np_exit code);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* Defaults, files and flags become one configuration. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/cli.h"
+#include "base/log.h"
+#include "base/user.h"
+
+/* Who gets a .nccl.conf without being named: whoever called sudo, else the caller. */
+static int add_invoking_user(struct np_config *cfg, struct np_err *err)
+{
+	const char *sudo_user = geteuid() == 0 ? getenv("SUDO_USER") : NULL;
+	np_auto_user struct np_user user = { 0 };
+
+	if (sudo_user && *sudo_user && np_user_by_name(sudo_user, &user, NULL) == 0)
+		return np_strv_add(&cfg->users, user.name) < 0 ? np_err_nomem(err) : 0;
+	/* a process without an entry in the password database has no home to serve */
+	if (np_user_by_uid(geteuid(), &user, NULL) == 0)
+		return np_strv_add(&cfg->users, user.name) < 0 ? np_err_nomem(err) : 0;
+	return 0;
+}
+
+static int add_users(const struct np_cli *cli, struct np_config *cfg, struct np_err *err)
+{
+	np_auto_strv struct np_strv all = { 0 };
+
+	for (size_t i = 0; i < cli->users.n; i++)
+		if (np_strv_add(&cfg->users, cli->users.v[i]) < 0)
+			return np_err_nomem(err);
+	/* each once, in order; a user that does not exist is a fault of the usage */
+	for (size_t i = 0; i < cfg->users.n; i++) {
+		np_auto_user struct np_user user = { 0 };
+		int r = np_user_by_name(cfg->users.v[i], &user, err);
+
+		if (r < 0)
+			return r;
+		if (!np_strv_has(&all, user.name) && np_strv_add(&all, user.name) < 0)
+			return np_err_nomem(err);
+	}
+	np_strv_done(&cfg->users);
+	cfg->users = all;
+	memset(&all, 0, sizeof(all));
+	return 0;
+}
+
+int np_cli_config(const struct np_cli *cli, struct np_config *cfg, struct np_err *err)
+{
+	int r = np_config_load(cfg, cli->config_path, err);
+
+	if (r < 0)
+		return r;
+	if (cli->ifname) {
+		char shown[80];
+
+		if (!*cli->ifname || !np_strcpy(cfg->ifname, sizeof(cfg->ifname), cli->ifname) ||
+		    strpbrk(cli->ifname, "/ \t\n")) {
+			np_err_set(err, -EINVAL, "usage.value",
+				   "--ifname \"%s\": not an interface name (1 to 15 characters, no blank, no slash)",
+				   np_printable(cli->ifname, shown, sizeof(shown)));
+			np_err_hint(err, "see `ip link show type ipoib`");
+			return -EINVAL;
+		}
+	}
+	for (size_t i = 0; i < cli->ips.n; i++) {
+		r = np_config_add_ip(cfg, cli->ips.v[i], err);
+		if (r < 0)
+			return r;
+	}
+	if (cli->timeout_s >= 0)
+		cfg->wait_s = cli->timeout_s;
+	cfg->force = cli->force;
+	r = add_invoking_user(cfg, err);
+	if (r == 0)
+		r = add_users(cli, cfg, err);
+	if (r == 0)
+		r = np_config_finish(cfg, err);
+	for (size_t i = 0; r == 0 && i < cfg->warnings.n; i++)
+		np_warning("%s", cfg->warnings.v[i]);
+	return r;
+}

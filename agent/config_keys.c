@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: MIT */
+/* Sections and keys of nodeprep.conf(5): one table, one setter a key. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/config.h"
+#include "ibmad/ca.h"
+#include "modules/module.h"
+
+/* Where a key is being set, for the one error line. */
+struct site {
+	struct np_config *cfg;
+	const char *section; /* "netdev" */
+	const char *object;  /* "ib0", "" */
+	const char *key, *where;
+	struct np_err *err;
+};
+
+typedef int (*setter)(const struct site *s, const char *value);
+
+static int bad_value(const struct site *s, const char *value, const char *expected)
+{
+	char shown[80];
+
+	np_err_set(s->err, -EINVAL, "config.bad_value", "%s: [%s%s%s] %s = \"%s\": expected %s",
+		   s->where, s->section, *s->object ? " " : "", s->object, s->key,
+		   np_printable(value, shown, sizeof(shown)), expected);
+	np_err_hint(s->err, "correct the value; see nodeprep.conf(5)");
+	return -EINVAL;
+}
+
+static int replace_text(char **slot, const char *value)
+{
+	char *copy = strdup(value);
+
+	if (!copy)
+		return -ENOMEM;
+	free(*slot);
+	*slot = copy;
+	return 0;
+}
+
+/* ---- [netdev NAME] ---- */
+
+static struct np_want_netdev *netdev(const struct site *s)
+{
+	return np_config_netdev(s->cfg, s->object);
+}
+
+static int set_address(const struct site *s, const char *value)
+{
+	np_auto_strv struct np_strv parts = { 0 };
+	struct np_want_netdev *want = netdev(s);
+
+	if (!want || np_strv_split(&parts, value, ", \t") < 0)
+		return np_err_nomem(s->err);
+	for (size_t i = 0; i < parts.n; i++) {
+		struct np_inet inet, *addrs;
+		int r;
+
+		if (np_starts_with(parts.v[i], "hosts:") || np_starts_with(parts.v[i], "map:") ||
+		    np_starts_with(parts.v[i], "offset:"))
+			return bad_value(s, parts.v[i],
+					 "ADDR/LEN (address sources come in a later version)");
+		r = np_inet_parse(parts.v[i], &inet, s->err);
+		if (r < 0) {
+			np_err_context(s->err, "%s: [netdev %s] address", s->where, s->object);
+			return r;
+		}
+		addrs = reallocarray(want->addrs, want->n_addrs + 1, sizeof(*addrs));
+		if (!addrs)
+			return np_err_nomem(s->err);
+		want->addrs = addrs;
+		want->addrs[want->n_addrs++] = inet;
+	}
+	return 0;
+}
+
+/* "auto", "mlx5_0:1", or a port GUID as sysfs and ibstat print it */
+static int set_match(const struct site *s, const char *value)
+{
+	struct np_want_netdev *want = netdev(s);
+	char digits[32];
+	size_t n = 0;
+
+	if (!want)
+		return np_err_nomem(s->err);
+	if (strcmp(value, "auto") == 0) {
+		want->match = NP_MATCH_AUTO;
+		return 0;
+	}
+	for (const char *c = value; *c && n < sizeof(digits) - 1; c++)
+		if (*c != ':')
+			digits[n++] = *c;
+	digits[n] = '\0';
+	if ((n == 16 || np_starts_with(value, "0x")) &&
+	    np_parse_u64(digits, 16, UINT64_MAX, &want->match_guid) == 0) {
+		want->match = NP_MATCH_GUID;
+		return 0;
+	}
+	if (np_port_name_parse(value, want->match_ca, &want->match_port, s->err) < 0)
+		return bad_value(s, value, "auto, CA:PORT or a port GUID");
+	want->match = NP_MATCH_PORT;
+	return 0;
+}
+
+static int set_mode(const struct site *s, const char *value)
+{
+	struct np_want_netdev *want = netdev(s);
+
+	if (!want)
+		return np_err_nomem(s->err);
+	if (strcmp(value, "datagram") == 0)
+		want->mode = NP_IPOIB_DATAGRAM;
+	else if (strcmp(value, "connected") == 0)
+		want->mode = NP_IPOIB_CONNECTED;
+	else if (strcmp(value, "keep") == 0)
+		want->mode = NP_IPOIB_MODE_UNKNOWN;
+	else
+		return bad_value(s, value, "connected, datagram or keep");
+	return 0;
+}
+
+/* IPoIB: 65520 in connected mode (RFC 4755), 576 is IPv4's own minimum (RFC 791) */
+static int set_mtu(const struct site *s, const char *value)
+{
+	struct np_want_netdev *want = netdev(s);
+	uint64_t mtu;
+
+	if (!want)
+		return np_err_nomem(s->err);
+	if (strcmp(value, "keep") == 0) {
+		want->mtu = 0;
+		return 0;
+	}
+	if (np_parse_u64(value, 10, 65520, &mtu) < 0 || mtu < 576)
+		return bad_value(s, value, "bytes from 576 to 65520, or keep");
+	want->mtu = (uint32_t)mtu;
+	return 0;
+}
+
+static int set_exclusive(const struct site *s, const char *value)
+{
+	struct np_want_netdev *want = netdev(s);
+
+	if (!want)
+		return np_err_nomem(s->err);
+	return np_parse_bool(value, &want->exclusive) < 0 ? bad_value(s, value, "yes or no") : 0;
+}
+
+/* ---- [ports] ---- */
+
+static int set_port_list(const struct site *s, const char *value)
+{
+	struct np_strv *list = strcmp(s->key, "devices") == 0 ? &s->cfg->port_devices :
+								&s->cfg->port_ignore;
+	np_auto_strv struct np_strv parts = { 0 };
+
+	if (np_strv_split(&parts, value, ", \t") < 0)
+		return np_err_nomem(s->err);
+	for (size_t i = 0; i < parts.n; i++) {
+		char ca[64];
+		int port;
+
+		if (np_port_name_parse(parts.v[i], ca, &port, s->err) < 0)
+			return bad_value(s, parts.v[i], "CA or CA:PORT, for example mlx5_0:1");
+		if (np_strv_add(list, parts.v[i]) < 0)
+			return np_err_nomem(s->err);
+	}
+	return 0;
+}
+
+static int set_min_rate(const struct site *s, const char *value)
+{
+	np_auto_strv struct np_strv parts = { 0 };
+	uint64_t gbps;
+
+	if (np_strv_split(&parts, value, " \t") < 0)
+		return np_err_nomem(s->err);
+	if (parts.n == 0 || np_parse_u64(parts.v[0], 10, 100000, &gbps) < 0 ||
+	    (parts.n > 1 && strcmp(parts.v[1], "Gb/sec") != 0) || parts.n > 2)
+		return bad_value(s, value, "a rate in Gb/sec, for example 100");
+	s->cfg->min_rate_gbps = (double)gbps;
+	return 0;
+}
+
+static int set_wait(const struct site *s, const char *value)
+{
+	uint64_t seconds;
+
+	if (np_parse_u64(value, 10, 3600, &seconds) < 0)
+		return bad_value(s, value, "seconds from 0 to 3600");
+	s->cfg->wait_s = (int)seconds;
+	return 0;
+}
+
+/* ---- [module NAME] ---- */
+
+static int set_require(const struct site *s, const char *value)
+{
+	static const char *const names[] = { "auto", "yes", "no" };
+	struct np_config *cfg = s->cfg;
+	struct np_want_module *v;
+
+	for (size_t i = 0; i < NP_ARRAY_SIZE(names); i++) {
+		if (strcmp(value, names[i]) != 0)
+			continue;
+		for (size_t m = 0; m < cfg->n_modules; m++) {
+			if (strcmp(cfg->modules[m].name, s->object) == 0) {
+				cfg->modules[m].require = (enum np_require)i;
+				return 0;
+			}
+		}
+		v = reallocarray(cfg->modules, cfg->n_modules + 1, sizeof(*v));
+		if (!v)
+			return np_err_nomem(s->err);
+		cfg->modules = v;
+		v += cfg->n_modules++;
+		np_strcpy(v->name, sizeof(v->name), s->object);
+		v->require = (enum np_require)i;
+		return 0;
+	}
+	return bad_value(s, value, "auto, yes or no");
+}
+
+/* ---- [nccl], [ucx] ---- */
+
+static int set_scope(const struct site *s, const char *value)
+{
+	static const char *const names[] = { "both", "home", "system", "off" };
+
+	for (size_t i = 0; i < NP_ARRAY_SIZE(names); i++) {
+		if (strcmp(value, names[i]) == 0) {
+			s->cfg->nccl_scope = (enum np_nccl_scope)i;
+			return 0;
+		}
+	}
+	return bad_value(s, value, "both, home, system or off");
+}
+
+static int set_users(const struct site *s, const char *value)
+{
+	return np_strv_split(&s->cfg->users, value, ", \t") < 0 ? np_err_nomem(s->err) : 0;
+}
+
+/* One line of nccl.conf: a blank or a line end in it would be read as something else. */
+static int set_nccl_text(const struct site *s, const char *value)
+{
+	char **slot = strcmp(s->key, "ib_hca") == 0 ? &s->cfg->nccl_ib_hca :
+						      &s->cfg->nccl_socket_ifname;
+
+	for (const char *c = value; *c; c++)
+		if (*c <= ' ' || *c > '~')
+			return bad_value(s, value, "names without blanks, joined by commas");
+	return replace_text(slot, value) < 0 ? np_err_nomem(s->err) : 0;
+}
+
+static int set_profile(const struct site *s, const char *value)
+{
+	if (np_ucx_profile_parse(value, &s->cfg->ucx.profile) < 0)
+		return bad_value(s, value, "standard, guide, dask, auto or off");
+	return 0;
+}
+
+static int set_ucx_text(const struct site *s, const char *value)
+{
+	char **slot = strcmp(s->key, "tls") == 0 ? &s->cfg->ucx_tls : &s->cfg->ucx_net_devices;
+
+	/* it ends up in scripts that every login shell sources */
+	if (strspn(value, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.,:=^/+-") !=
+	    strlen(value))
+		return bad_value(s, value, "only letters, digits and _.,:=^/+-");
+	return replace_text(slot, value) < 0 ? np_err_nomem(s->err) : 0;
+}
+
+/* ---- keys of the contract that this version only reads ---- */
+
+static int set_later(const struct site *s, const char *value)
+{
+	_cleanup_free_ char *text = np_asprintf("%s: [%s] %s has no effect in this version",
+						s->where, s->section, s->key);
+
+	(void)value;
+	return !text || np_strv_add(&s->cfg->warnings, text) < 0 ? np_err_nomem(s->err) : 0;
+}
+
+static const struct key {
+	const char *section, *name;
+	setter set;
+} keys[] = {
+	{ "netdev", "address", set_address },
+	{ "netdev", "match", set_match },
+	{ "netdev", "mode", set_mode },
+	{ "netdev", "mtu", set_mtu },
+	{ "netdev", "exclusive", set_exclusive },
+	{ "netdev", "pkey", set_later },
+	{ "netdev", "persist", set_later },
+	{ "ports", "devices", set_port_list },
+	{ "ports", "ignore", set_port_list },
+	{ "ports", "min_rate", set_min_rate },
+	{ "ports", "wait", set_wait },
+	{ "module", "require", set_require },
+	{ "module", "options", set_later },
+	{ "module", "mode", set_later },
+	{ "module", "group", set_later },
+	{ "nccl", "scope", set_scope },
+	{ "nccl", "users", set_users },
+	{ "nccl", "socket_ifname", set_nccl_text },
+	{ "nccl", "ib_hca", set_nccl_text },
+	{ "nccl", "version_min", set_later },
+	{ "ucx", "profile", set_profile },
+	{ "ucx", "tls", set_ucx_text },
+	{ "ucx", "net_devices", set_ucx_text },
+};
+
+static const char *const sections[] = { "netdev", "ports",    "module", "nccl", "ucx",
+					"dask",	  "limits",   "selftest", "watch", NULL };
+
+static bool section_is_later(const char *section)
+{
+	return np_streq(section, "dask") || np_streq(section, "limits") ||
+	       np_streq(section, "selftest") || np_streq(section, "watch");
+}
+
+static int unknown(const struct site *s, const char *what, const char *word,
+		   const char *const *names)
+{
+	const char *near = np_nearest(word, names);
+	char shown[80];
+
+	np_err_set(s->err, -EINVAL,
+		   strcmp(what, "section") == 0 ? "config.unknown_section" : "config.unknown_key",
+		   "%s: unknown %s \"%s\"%s%s%s", s->where, what,
+		   np_printable(word, shown, sizeof(shown)), near ? "; did you mean \"" : "",
+		   near ? near : "", near ? "\"?" : "");
+	np_err_hint(s->err, "see nodeprep.conf(5) for the %ss", what);
+	return -EINVAL;
+}
+
+/* Does the section take this object name? */
+static int check_object(const struct site *s)
+{
+	bool named = np_streq(s->section, "netdev") || np_streq(s->section, "module");
+	const char *names[32];
+	size_t n = 0;
+
+	if (!named && *s->object)
+		return np_err_set(s->err, -EINVAL, "config.unknown_section",
+				  "%s: section [%s] takes no name", s->where, s->section);
+	if (named && !*s->object)
+		return np_err_set(s->err, -EINVAL, "config.unknown_section",
+				  "%s: section [%s NAME] needs a name", s->where, s->section);
+	if (np_streq(s->section, "netdev") && strlen(s->object) >= IFNAMSIZ)
+		return np_err_set(s->err, -EINVAL, "config.bad_value",
+				  "%s: [netdev %s]: an interface name has at most %d characters",
+				  s->where, s->object, IFNAMSIZ - 1);
+	if (!np_streq(s->section, "module"))
+		return 0;
+	for (const struct np_kmod_info *m = np_kmod_known; m->name && n < 31; m++) {
+		if (np_streq(m->name, s->object))
+			return 0;
+		names[n++] = m->name;
+	}
+	names[n] = NULL;
+	return unknown(s, "module", s->object, names);
+}
+
+int np_config_set(struct np_config *cfg, const char *section, const char *key, const char *value,
+		  const char *where, struct np_err *err)
+{
+	char word[64] = "";
+	const char *names[NP_ARRAY_SIZE(keys) + 1], *space = strpbrk(section, " \t");
+	struct site s = { .cfg = cfg, .key = key, .where = where, .err = err, .object = "" };
+	size_t len = space ? (size_t)(space - section) : strlen(section), n = 0, i;
+	int r;
+
+	if (len >= sizeof(word))
+		len = sizeof(word) - 1;
+	memcpy(word, section, len);
+	s.section = word;
+	if (space)
+		s.object = space + strspn(space, " \t");
+	for (i = 0; sections[i] && strcmp(sections[i], word) != 0; i++)
+		;
+	if (!sections[i] && !*word)
+		return np_err_set(err, -EINVAL, "config.syntax",
+				  "%s: key \"%s\" stands before any [section]", where, key);
+	if (!sections[i])
+		return unknown(&s, "section", word, sections);
+	r = check_object(&s);
+	if (r < 0)
+		return r;
+	if (section_is_later(word))
+		return set_later(&s, value);
+	for (i = 0; i < NP_ARRAY_SIZE(keys); i++) {
+		if (strcmp(keys[i].section, word) != 0)
+			continue;
+		if (strcmp(keys[i].name, key) == 0)
+			return keys[i].set(&s, value);
+		names[n++] = keys[i].name;
+	}
+	names[n] = NULL;
+	return unknown(&s, "key", key, names);
+}

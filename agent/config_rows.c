@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/* The configuration in force, a row a key, for `show config`. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/config.h"
+
+struct rows {
+	struct np_config_row *v;
+	size_t n;
+	bool failed;
+};
+
+static void add(struct rows *rows, const char *section, const char *key, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+static void add(struct rows *rows, const char *section, const char *key, const char *fmt, ...)
+{
+	struct np_config_row *v = reallocarray(rows->v, rows->n + 1, sizeof(*v));
+	va_list args;
+
+	if (!v) {
+		rows->failed = true;
+		return;
+	}
+	rows->v = v;
+	v += rows->n;
+	np_strcpy(v->section, sizeof(v->section), section);
+	np_strcpy(v->key, sizeof(v->key), key);
+	va_start(args, fmt);
+	if (vasprintf(&v->value, fmt, args) < 0) {
+		v->value = NULL;
+		rows->failed = true;
+	}
+	va_end(args);
+	rows->n++;
+}
+
+static void add_list(struct rows *rows, const char *section, const char *key,
+		     const struct np_strv *list)
+{
+	np_auto_buf struct np_buf text = { 0 };
+
+	for (size_t i = 0; i < list->n; i++)
+		np_buf_printf(&text, "%s%s", i ? "," : "", list->v[i]);
+	add(rows, section, key, "%s", text.data ? text.data : "");
+}
+
+static void add_netdev(struct rows *rows, const struct np_want_netdev *want)
+{
+	char section[64], address[NP_INET_STRLEN];
+	np_auto_buf struct np_buf text = { 0 };
+
+	snprintf(section, sizeof(section), "netdev %s", want->name);
+	for (size_t i = 0; i < want->n_addrs; i++)
+		np_buf_printf(&text, "%s%s", i ? "," : "", np_inet_str(&want->addrs[i], address));
+	add(rows, section, "address", "%s", text.data ? text.data : "");
+	if (want->match == NP_MATCH_AUTO)
+		add(rows, section, "match", "auto");
+	else if (want->match == NP_MATCH_PORT)
+		add(rows, section, "match", "%s:%d", want->match_ca, want->match_port);
+	else if (want->match == NP_MATCH_GUID)
+		add(rows, section, "match", "0x%016llx", (unsigned long long)want->match_guid);
+	add(rows, section, "mode", "%s",
+	    want->mode == NP_IPOIB_MODE_UNKNOWN ? "keep" : np_ipoib_mode_str(want->mode));
+	if (want->mtu)
+		add(rows, section, "mtu", "%u", want->mtu);
+	else
+		add(rows, section, "mtu", "keep");
+	add(rows, section, "exclusive", "%s", want->exclusive ? "yes" : "no");
+}
+
+int np_config_rows(const struct np_config *cfg, struct np_config_row **out, size_t *n)
+{
+	static const char *const scopes[] = { "both", "home", "system", "off" };
+	static const char *const requires[] = { "auto", "yes", "no" };
+	struct rows rows = { 0 };
+	char section[80];
+
+	for (size_t i = 0; i < cfg->n_netdevs; i++)
+		add_netdev(&rows, &cfg->netdevs[i]);
+	add_list(&rows, "ports", "devices", &cfg->port_devices);
+	add_list(&rows, "ports", "ignore", &cfg->port_ignore);
+	add(&rows, "ports", "min_rate", "%g", cfg->min_rate_gbps);
+	add(&rows, "ports", "wait", "%d", cfg->wait_s);
+	for (size_t i = 0; i < cfg->n_modules; i++) {
+		snprintf(section, sizeof(section), "module %s", cfg->modules[i].name);
+		add(&rows, section, "require", "%s", requires[cfg->modules[i].require]);
+	}
+	add(&rows, "nccl", "scope", "%s", scopes[cfg->nccl_scope]);
+	add_list(&rows, "nccl", "users", &cfg->users);
+	if (cfg->nccl_socket_ifname)
+		add(&rows, "nccl", "socket_ifname", "%s", cfg->nccl_socket_ifname);
+	if (cfg->nccl_ib_hca)
+		add(&rows, "nccl", "ib_hca", "%s", cfg->nccl_ib_hca);
+	add(&rows, "ucx", "profile", "%s", np_ucx_profile_str(cfg->ucx.profile));
+	if (cfg->ucx_tls)
+		add(&rows, "ucx", "tls", "%s", cfg->ucx_tls);
+	if (cfg->ucx_net_devices)
+		add(&rows, "ucx", "net_devices", "%s", cfg->ucx_net_devices);
+	if (rows.failed) {
+		np_config_rows_free(rows.v, rows.n);
+		return -ENOMEM;
+	}
+	*out = rows.v;
+	*n = rows.n;
+	return 0;
+}
+
+void np_config_rows_free(struct np_config_row *rows, size_t n)
+{
+	for (size_t i = 0; rows && i < n; i++)
+		free(rows[i].value);
+	free(rows);
+}

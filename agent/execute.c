@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/execute.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "agent/journal.h"
+#include "base/child.h"
+#include "base/log.h"
+
+static int run_file(const struct np_action *a, struct np_err *err)
+{
+	struct np_target_file f = { 0 };
+	int r;
+
+	if (a->user)
+		r = np_target_file_init_home(&f, a->user, a->uid, a->gid, a->home,
+					     strrchr(a->path, '/') + 1);
+	else
+		r = np_target_file_init_etc(&f, a->path);
+	if (r < 0)
+		return np_err_nomem(err);
+	r = np_target_file_write(&f, a->has_new ? (a->new_content.data ? a->new_content.data : "") :
+						  NULL,
+				 a->new_content.len, a->had_old || a->attr.mode ? &a->attr : NULL, err);
+	np_target_file_done(&f);
+	return r;
+}
+
+static int run_action(struct np_netlink *nl, const struct np_action *a, struct np_err *err)
+{
+	switch (a->kind) {
+	case NP_ACTION_MODE:
+		return np_netdev_set_mode(a->ifname, (enum np_ipoib_mode)a->to_value, err);
+	case NP_ACTION_MTU:
+		return np_netdev_set_mtu(nl, a->ifindex, a->ifname, a->to_value, err);
+	case NP_ACTION_LINK:
+		return np_netdev_set_up(nl, a->ifindex, a->ifname, a->to_value != 0, err);
+	case NP_ACTION_ADDR_ADD:
+		return np_addr_add(nl, a->ifindex, a->ifname, &a->addr, err);
+	case NP_ACTION_ADDR_DEL:
+		return np_addr_del(nl, a->ifindex, a->ifname, &a->addr, err);
+	case NP_ACTION_FILE:
+		return run_file(a, err);
+	}
+	return np_err_set(err, -EINVAL, "internal.action", "unknown action");
+}
+
+int np_execute(struct np_netlink *nl, struct np_actions *actions, size_t from, struct np_err *err)
+{
+	int r = np_journal_write(actions, err);
+
+	if (r < 0)
+		return r;
+	for (size_t i = from; i < actions->n; i++)
+		actions->v[i].status = NP_STATUS_NOT_RUN;
+	for (size_t i = from; i < actions->n; i++) {
+		struct np_action *a = &actions->v[i];
+
+		if (np_interrupted())
+			return np_err_set(err, -EINTR, "internal.interrupted",
+					  "interrupted by a signal");
+		r = run_action(nl, a, err);
+		if (r == 0) {
+			a->status = NP_STATUS_DONE;
+			np_debug("%s %s: done", np_action_id(a), np_action_target(a));
+			continue;
+		}
+		a->status = NP_STATUS_FAILED;
+		if (a->kind == NP_ACTION_FILE && err && np_streq(err->code, "file.refused")) {
+			np_warning("%s: %s", np_action_target(a), err->message);
+			np_err_clear(err);
+			continue;
+		}
+		np_err_context(err, "%s %s", np_action_id(a), np_action_target(a));
+		return r;
+	}
+	return 0;
+}
+
+size_t np_rollback(struct np_netlink *nl, struct np_actions *actions, struct np_err *err)
+{
+	size_t lost = 0;
+
+	np_err_clear(err);
+	for (size_t i = actions->n; i-- > 0;) {
+		struct np_action *a = &actions->v[i], undo = { 0 };
+		struct np_err why = { 0 };
+		int r;
+
+		if (a->status != NP_STATUS_DONE)
+			continue;
+		r = np_action_invert(a, &undo);
+		if (r == 0)
+			r = run_action(nl, &undo, &why);
+		np_action_done(&undo);
+		if (r == 0) {
+			a->status = NP_STATUS_UNDONE;
+			continue;
+		}
+		np_error("cannot undo %s %s: %s", np_action_id(a), np_action_target(a),
+			 why.message);
+		if (lost++ == 0 && err)
+			*err = why;
+	}
+	if (lost == 0)
+		np_journal_close();
+	return lost;
+}

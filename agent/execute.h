@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NP_AGENT_EXECUTE_H
+#define NP_AGENT_EXECUTE_H
+
+#include "agent/action.h"
+
+/* The only code that changes the system. */
+
+/*
+ * Runs @actions[@from..] in order and marks each; the undo of all of them is in
+ * the journal before the first runs. Stops at the first failure or when a signal
+ * came. -EACCES with code "file.refused" marks that action failed and goes on: a
+ * hostile home is no reason to take the network back.
+ * Returns 0, -EINTR (a signal), or the negative errno of the failed action.
+ */
+int np_execute(struct np_netlink *nl, struct np_actions *actions, size_t from,
+	       struct np_err *err) np_must_check;
+
+/*
+ * Takes every done action back, last first, and marks it undone. Goes on past
+ * what cannot be undone. Returns how many could not; the first reason is in @err.
+ */
+size_t np_rollback(struct np_netlink *nl, struct np_actions *actions, struct np_err *err);
+
+#endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/facts.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/select.h"
+#include "base/user.h"
+
+/* ---- netdevs ---- */
+
+/* The names that matter, without a dump: those asked for, ib0, those of the HCAs,
+ * and every name that begins with one of them (NCCL would take it too). */
+static int names_of_interest(const struct np_config *cfg, const struct np_facts *facts,
+			     struct np_strv *out)
+{
+	np_auto_strv struct np_strv stems = { 0 };
+	int r = np_strv_add(&stems, "ib0");
+
+	for (size_t i = 0; i < cfg->n_netdevs && r == 0; i++)
+		if (cfg->netdevs[i].name[0])
+			r = np_strv_add(&stems, cfg->netdevs[i].name);
+	for (size_t i = 0; i < facts->cas.n; i++)
+		for (size_t n = 0; n < facts->cas.v[i].netdevs.n && r == 0; n++)
+			r = np_strv_add(&stems, facts->cas.v[i].netdevs.v[n]);
+	for (size_t i = 0; i < facts->netdev_names.n && r == 0; i++) {
+		const char *name = facts->netdev_names.v[i];
+
+		for (size_t s = 0; s < stems.n && r == 0; s++) {
+			if (!np_starts_with(name, stems.v[s]))
+				continue;
+			r = np_strv_add(out, name);
+			break;
+		}
+	}
+	/* an altname is in no directory; the kernel finds it */
+	for (size_t i = 0; i < cfg->n_netdevs && r == 0; i++)
+		if (cfg->netdevs[i].name[0] && !np_strv_has(out, cfg->netdevs[i].name))
+			r = np_strv_add(out, cfg->netdevs[i].name);
+	return r;
+}
+
+static bool all_wanted_found(const struct np_config *cfg, const struct np_facts *facts)
+{
+	bool any_ipoib = false;
+
+	for (size_t i = 0; i < facts->netdevs.n; i++)
+		any_ipoib |= np_netdev_is_ipoib(&facts->netdevs.v[i]);
+	for (size_t i = 0; i < cfg->n_netdevs; i++) {
+		const struct np_want_netdev *want = &cfg->netdevs[i];
+
+		if (want->match != NP_MATCH_NAME ||
+		    (want->name[0] && !np_netdevs_find(&facts->netdevs, want->name)))
+			return false;
+	}
+	return any_ipoib;
+}
+
+static int observe_netdevs(const struct np_config *cfg, enum np_observe_scope scope,
+			   struct np_netlink *nl, struct np_facts *facts, struct np_err *err)
+{
+	np_auto_strv struct np_strv names = { 0 };
+	int r;
+
+	if (scope == NP_OBSERVE_ALL)
+		return np_netdevs_observe_all(nl, NP_NETDEV_STATS | NP_NETDEV_MANAGER,
+					      &facts->netdevs, err);
+	r = names_of_interest(cfg, facts, &names);
+	if (r < 0)
+		return np_err_nomem(err);
+	r = np_netdevs_observe_named(nl, &names, NP_NETDEV_MANAGER, &facts->netdevs, err);
+	if (r < 0 || all_wanted_found(cfg, facts))
+		return r;
+	/* something asked for is missing, or the HCAs hide their netdevs: look at all */
+	np_netdevs_done(&facts->netdevs);
+	return np_netdevs_observe_all(nl, NP_NETDEV_MANAGER, &facts->netdevs, err);
+}
+
+/* ---- who has the wanted addresses ---- */
+
+static bool has_address(const struct np_netdev *dev, const struct np_inet *inet)
+{
+	for (size_t i = 0; i < dev->n_addrs; i++)
+		if (np_inet_equal(&dev->addrs[i].inet, inet))
+			return true;
+	return false;
+}
+
+static int observe_address(struct np_netlink *nl, const struct np_netdev *dev,
+			   const struct np_inet *inet, struct np_facts *facts, struct np_err *err)
+{
+	struct np_addr_fact fact = { .inet = *inet }, *v;
+	int r;
+
+	/* the routing lookup costs one message; the dump, which also sees netdevs that
+	 * are down, is only for an address that is about to be added */
+	if (has_address(dev, inet))
+		r = np_addr_lookup_owner(nl, inet, &fact.owner, err);
+	else
+		r = np_addr_find_owner(nl, inet, dev->ifindex, &fact.owner, err);
+	if (r < 0)
+		return r;
+	if (fact.owner.local && fact.owner.ifindex == dev->ifindex)
+		fact.owner.local = false;
+	v = reallocarray(facts->addrs, facts->n_addrs + 1, sizeof(*v));
+	if (!v)
+		return np_err_nomem(err);
+	facts->addrs = v;
+	v[facts->n_addrs++] = fact;
+	return 0;
+}
+
+static int observe_addresses(const struct np_config *cfg, struct np_netlink *nl,
+			     struct np_facts *facts, struct np_err *err)
+{
+	np_auto_selection struct np_selection sel = { 0 };
+
+	/* what cannot be selected is refused by the plan, in its own words */
+	if (np_select(cfg, facts, &sel, NULL) < 0)
+		return 0;
+	for (size_t i = 0; i < sel.n_netdevs; i++) {
+		const struct np_selected_netdev *s = &sel.netdevs[i];
+
+		for (size_t k = 0; k < s->n_addrs; k++) {
+			int r = observe_address(nl, s->dev, &s->addrs[k], facts, err);
+
+			if (r < 0)
+				return r;
+		}
+	}
+	return 0;
+}
+
+/* ---- files ---- */
+
+static struct np_file_fact *add_file(struct np_facts *facts, enum np_file_role role)
+{
+	struct np_file_fact *v = reallocarray(facts->files, facts->n_files + 1, sizeof(*v));
+
+	if (!v)
+		return NULL;
+	facts->files = v;
+	v += facts->n_files++;
+	memset(v, 0, sizeof(*v));
+	v->role = role;
+	return v;
+}
+
+static int observe_home(struct np_facts *facts, const char *name, struct np_err *err)
+{
+	np_auto_user struct np_user user = { 0 };
+	struct np_file_fact *fact;
+	int r = np_user_by_name(name, &user, err);
+
+	if (r < 0)
+		return r;
+	fact = add_file(facts, NP_ROLE_NCCL_HOME);
+	if (!fact || np_target_file_init_home(&fact->file, user.name, user.uid, user.gid, user.home,
+					      ".nccl.conf") < 0)
+		return np_err_nomem(err);
+	np_target_file_read(&fact->file);
+	return 0;
+}
+
+static int observe_files(const struct np_config *cfg, struct np_facts *facts, struct np_err *err)
+{
+	static const struct {
+		enum np_file_role role;
+		const char *path;
+	} etc[] = {
+		{ NP_ROLE_NCCL_ETC, "/etc/nccl.conf" },
+		{ NP_ROLE_PROFILE_SH, "/etc/profile.d/nodeprep-ucx.sh" },
+		{ NP_ROLE_PROFILE_CSH, "/etc/profile.d/nodeprep-ucx.csh" },
+		{ NP_ROLE_UCX_ENV, "/etc/nodeprep/ucx.env" },
+	};
+
+	for (size_t i = 0; i < cfg->users.n; i++) {
+		int r = observe_home(facts, cfg->users.v[i], err);
+
+		if (r < 0)
+			return r;
+	}
+	for (size_t i = 0; i < NP_ARRAY_SIZE(etc); i++) {
+		struct np_file_fact *fact = add_file(facts, etc[i].role);
+
+		if (!fact || np_target_file_init_etc(&fact->file, etc[i].path) < 0)
+			return np_err_nomem(err);
+		np_target_file_read(&fact->file);
+	}
+	return 0;
+}
+
+/* ---- all ---- */
+
+int np_observe(const struct np_config *cfg, enum np_observe_scope scope, struct np_facts *facts,
+	       struct np_err *err)
+{
+	np_auto_netlink struct np_netlink *nl = NULL;
+	int r;
+
+	memset(facts, 0, sizeof(*facts));
+	r = np_cas_observe(scope == NP_OBSERVE_ALL ? NP_CA_COUNTERS : NP_CA_BASIC, &facts->cas, err);
+	if (r < 0)
+		return r;
+	r = np_netlink_open(&nl, err);
+	if (r < 0)
+		return r;
+	r = np_netdev_names(&facts->netdev_names, err);
+	if (r < 0)
+		return r;
+	r = observe_netdevs(cfg, scope, nl, facts, err);
+	if (r < 0)
+		return r;
+	r = np_routes_observe(nl, &facts->routes, err);
+	if (r < 0)
+		return r;
+	r = observe_addresses(cfg, nl, facts, err);
+	if (r < 0)
+		return r;
+	r = np_gpus_observe(&facts->gpus, err);
+	if (r < 0)
+		return r;
+	r = np_kmods_observe(&facts->kmods, err);
+	if (r < 0)
+		return r;
+	np_gdrdrv_observe(&facts->gdrdrv);
+	return observe_files(cfg, facts, err);
+}
+
+void np_facts_done(struct np_facts *facts)
+{
+	if (!facts)
+		return;
+	np_strv_done(&facts->netdev_names);
+	np_netdevs_done(&facts->netdevs);
+	np_cas_done(&facts->cas);
+	np_routes_done(&facts->routes);
+	free(facts->addrs);
+	np_kmods_done(&facts->kmods);
+	np_gpus_done(&facts->gpus);
+	for (size_t i = 0; i < facts->n_files; i++)
+		np_target_file_done(&facts->files[i].file);
+	free(facts->files);
+	memset(facts, 0, sizeof(*facts));
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+#define STATE_DIR      "/var/lib/nodeprep"
+#define JOURNAL_NAME   "journal.json"
+#define LAST_NAME      "last-run.json"
+#define JOURNAL_FORMAT 1
+
+json_t *np_journal_encode(const struct np_actions *actions, const char *machine_id)
+{
+	json_t *list = json_array(), *journal;
+
+	for (size_t i = 0; list && i < actions->n; i++) {
+		if (json_array_append_new(list, np_action_encode(&actions->v[i])) < 0) {
+			json_decref(list);
+			return NULL;
+		}
+	}
+	journal = json_pack("{s:i, s:s, s:s, s:o}", "format", JOURNAL_FORMAT, "version", NP_VERSION,
+			    "machine_id", machine_id, "actions", list);
+	return journal;
+}
+
+int np_journal_decode(const json_t *journal, const char *machine_id, struct np_actions *out)
+{
+	np_auto_actions struct np_actions actions = { 0 };
+	const char *machine;
+	json_t *list;
+	int format;
+
+	if (json_unpack((json_t *)journal, "{s:i, s:s, s:o}", "format", &format, "machine_id",
+			&machine, "actions", &list) < 0 ||
+	    format != JOURNAL_FORMAT || !json_is_array(list))
+		return -EINVAL;
+	if (strcmp(machine, machine_id) != 0)
+		return -EXDEV;
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		struct np_action a, *slot;
+		int r = np_action_decode(json_array_get(list, i), &a);
+
+		if (r < 0)
+			return r;
+		slot = np_actions_add(&actions, a.kind);
+		if (!slot) {
+			np_action_done(&a);
+			return -ENOMEM;
+		}
+		*slot = a;
+	}
+	*out = actions;
+	memset(&actions, 0, sizeof(actions));
+	return 0;
+}
+
+static void read_machine_id(char *out, size_t size)
+{
+	if (np_file_read_line_at(AT_FDCWD, "/etc/machine-id", out, size) <= 0)
+		np_strcpy(out, size, "unknown");
+}
+
+static int open_state_dir(struct np_err *err)
+{
+	int fd, r = np_file_mkdirs(STATE_DIR, err);
+
+	if (r < 0)
+		return r;
+	fd = open(STATE_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return np_err_set(err, -errno, "state.unwritable", "%s: %s", STATE_DIR,
+				  strerror(errno));
+	return fd;
+}
+
+int np_journal_write(const struct np_actions *actions, struct np_err *err)
+{
+	struct np_file_attr attr = { .mode = 0600, .uid = geteuid(), .gid = getegid() };
+	_cleanup_close_ int dirfd = open_state_dir(err);
+	_cleanup_free_ char *text = NULL;
+	char machine_id[64];
+	json_t *journal;
+	int r;
+
+	if (dirfd < 0)
+		return dirfd;
+	read_machine_id(machine_id, sizeof(machine_id));
+	journal = np_journal_encode(actions, machine_id);
+	text = journal ? json_dumps(journal, JSON_INDENT(1)) : NULL;
+	json_decref(journal);
+	if (!text)
+		return np_err_nomem(err);
+	np_file_sweep_temp(dirfd, JOURNAL_NAME);
+	r = np_file_replace_at(dirfd, JOURNAL_NAME, text, strlen(text), &attr, err);
+	if (r < 0) {
+		np_err_context(err, "cannot record the undo in " STATE_DIR);
+		np_err_hint(err, "make " STATE_DIR " writable");
+	}
+	return r;
+}
+
+void np_journal_close(void)
+{
+	_cleanup_close_ int dirfd = open(STATE_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (dirfd >= 0)
+		renameat(dirfd, JOURNAL_NAME, dirfd, LAST_NAME);
+}

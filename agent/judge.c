@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/judge.h"
+
+#include <linux/rtnetlink.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/nccl_conf.h"
+
+/* ---- netdevs ---- */
+
+static void judge_carrier(const struct np_config *cfg, const struct np_facts *facts,
+			  const struct np_netdev *dev, struct np_checks *out)
+{
+	const struct np_ca *ca = np_cas_find(&facts->cas, dev->ca);
+	const struct np_port *port = np_cas_find_port(&facts->cas, dev->ca, dev->port);
+	bool blamed = ca && port && np_port_role(cfg, ca, port) == NP_PORT_WANTED &&
+		      port->state != NP_PORT_ACTIVE;
+
+	/* the port's own check says why; one fault is one failure */
+	np_checks_add(out, "netdev", dev->name, blamed ? NP_CHECK_WARN : NP_CHECK_FAIL,
+		      "netdev.no_carrier",
+		      blamed ? "bring the port to ACTIVE first" :
+			       "look at the port of this netdev, and at its pkey and multicast group in the kernel log",
+		      "UP, but not RUNNING%s%s%s", blamed ? ": its port " : "",
+		      blamed ? dev->ca : "", blamed ? " is not ACTIVE" : "");
+}
+
+static bool is_asked(const struct np_selected_netdev *sel, const struct np_netdev_addr *addr)
+{
+	for (size_t i = 0; i < sel->n_addrs; i++)
+		if (np_inet_same_addr(&sel->addrs[i], &addr->inet))
+			return true;
+	return false;
+}
+
+static void judge_addresses(const struct np_selected_netdev *sel, struct np_checks *out)
+{
+	const struct np_netdev *dev = sel->dev;
+	np_auto_buf struct np_buf list = { 0 };
+	char text[NP_INET_STRLEN];
+	size_t n = 0;
+
+	for (size_t i = 0; i < dev->n_addrs; i++) {
+		if (dev->addrs[i].scope == RT_SCOPE_LINK)
+			continue;
+		n++;
+		if (sel->n_addrs > 0 && !is_asked(sel, &dev->addrs[i]))
+			np_buf_printf(&list, "%s%s", list.len ? ", " : "",
+				      np_inet_str(&dev->addrs[i].inet, text));
+	}
+	if (list.len)
+		np_checks_add(out, "netdev", dev->name, NP_CHECK_OK, "netdev.address_foreign", NULL,
+			      "has addresses that the configuration does not name, left alone: %s",
+			      list.data);
+	if (n == 0 && sel->n_addrs == 0)
+		np_checks_add(out, "netdev", dev->name, NP_CHECK_WARN, "netdev.no_address",
+			      "give one: nodeprep apply --ip ADDR/LEN, or [netdev] address",
+			      "has no IP address; NCCL and UCX over tcp cannot use it");
+}
+
+/* A connected network of another netdev that overlaps one of this netdev's. */
+static void judge_overlap(const struct np_facts *facts, const struct np_selected_netdev *sel,
+			  struct np_checks *out)
+{
+	for (size_t i = 0; i < facts->routes.n; i++) {
+		const struct np_route *route = &facts->routes.v[i];
+		char mine[NP_INET_STRLEN], other[NP_INET_STRLEN];
+		const struct np_inet *hit = NULL;
+
+		if (route->is_default || route->ifindex == sel->dev->ifindex)
+			continue;
+		for (size_t k = 0; k < sel->n_addrs && !hit; k++)
+			if (np_inet_overlap(&sel->addrs[k], &route->dst))
+				hit = &sel->addrs[k];
+		for (size_t k = 0; k < sel->dev->n_addrs && !hit; k++)
+			if (sel->dev->addrs[k].scope != RT_SCOPE_LINK &&
+			    np_inet_overlap(&sel->dev->addrs[k].inet, &route->dst))
+				hit = &sel->dev->addrs[k].inet;
+		if (!hit)
+			continue;
+		np_checks_add(out, "netdev", sel->dev->name, NP_CHECK_WARN, "netdev.subnet_overlap",
+			      "give the InfiniBand network a prefix of its own",
+			      "%s overlaps %s, which is reached over %s: traffic may leave by %s",
+			      np_inet_str(hit, mine), np_inet_str(&route->dst, other),
+			      route->ifname, route->ifname);
+	}
+}
+
+static void judge_netdev(const struct np_config *cfg, const struct np_facts *facts,
+			 const struct np_selected_netdev *sel, struct np_checks *out)
+{
+	const struct np_netdev *dev = sel->dev;
+
+	if (sel->renamed)
+		np_checks_add(out, "netdev", dev->name, NP_CHECK_OK, "netdev.only_ipoib", NULL,
+			      "nothing is called ib0; %s is used, the only IPoIB interface",
+			      dev->name);
+	if (!(dev->flags & IFF_UP)) {
+		np_checks_add(out, "netdev", dev->name, NP_CHECK_WARN, "netdev.down",
+			      "run nodeprep apply", "is administratively down");
+	} else if (!(dev->flags & IFF_RUNNING)) {
+		judge_carrier(cfg, facts, dev, out);
+	} else {
+		np_checks_add(out, "netdev", dev->name, NP_CHECK_OK, "netdev.running", NULL,
+			      "UP, RUNNING, mode %s, MTU %u, port %s:%d",
+			      np_ipoib_mode_str(dev->mode), dev->mtu,
+			      dev->ca[0] ? dev->ca : "unknown", dev->port);
+	}
+	judge_addresses(sel, out);
+	judge_overlap(facts, sel, out);
+	if (sel->n_addrs > 0 && dev->manager[0] && strcmp(dev->manager, "none") != 0)
+		np_checks_add(out, "netdev", dev->name, NP_CHECK_WARN, "netdev.managed",
+			      "tell that manager to leave the interface alone, or set the address there",
+			      "%s manages this interface too and may take the address back",
+			      dev->manager);
+}
+
+void np_judge_netdevs(const struct np_config *cfg, const struct np_facts *facts,
+		      const struct np_selection *sel, struct np_checks *out)
+{
+	for (size_t i = 0; i < sel->n_netdevs; i++)
+		judge_netdev(cfg, facts, &sel->netdevs[i], out);
+}
+
+/* ---- modules ---- */
+
+static enum np_require requirement(const struct np_config *cfg, const char *name)
+{
+	for (size_t i = 0; i < cfg->n_modules; i++)
+		if (strcmp(cfg->modules[i].name, name) == 0)
+			return cfg->modules[i].require;
+	return NP_REQUIRE_AUTO;
+}
+
+/* Modules that a node of this kind is expected to have, without being told. */
+static bool is_expected(const struct np_facts *facts, const char *name)
+{
+	static const char *const fabric[] = { "ib_umad", "ib_uverbs", "ib_ipoib", "rdma_ucm" };
+
+	if (strcmp(name, "gdrdrv") == 0)
+		return facts->gpus.n > 0;
+	for (size_t i = 0; i < NP_ARRAY_SIZE(fabric); i++)
+		if (strcmp(name, fabric[i]) == 0)
+			return facts->cas.n > 0;
+	return false;
+}
+
+static void judge_gdrdrv(const struct np_facts *facts, bool required, struct np_checks *out)
+{
+	const struct np_gdrdrv *g = &facts->gdrdrv;
+	enum np_check_status bad = required ? NP_CHECK_FAIL : NP_CHECK_WARN;
+
+	if (g->usable)
+		np_checks_add(out, "module", "gdrdrv", NP_CHECK_OK, "module.loaded", NULL,
+			      "loaded, /dev/gdrdrv answers: driver %u.%u", g->driver_version >> 16,
+			      g->driver_version & 0xffff);
+	else if (!g->node_exists)
+		np_checks_add(out, "module", "gdrdrv", bad, "gdrcopy.node_missing",
+			      "make the node: mknod /dev/gdrdrv c MAJOR 0, with the major of /proc/devices",
+			      "loaded, but there is no /dev/gdrdrv");
+	else if (!g->node_matches)
+		np_checks_add(out, "module", "gdrdrv", bad, "gdrcopy.node_wrong",
+			      "remove /dev/gdrdrv and make it again with the major of /proc/devices",
+			      "/dev/gdrdrv is not the character device that gdrdrv registered (major %d)",
+			      g->major);
+	else if (g->open_errno)
+		np_checks_add(out, "module", "gdrdrv", bad, "gdrcopy.open_failed",
+			      "look at the mode and owner of /dev/gdrdrv, and at the kernel log",
+			      "/dev/gdrdrv cannot be opened: %s", strerror(g->open_errno));
+	else
+		np_checks_add(out, "module", "gdrdrv", bad, "gdrcopy.handshake_failed",
+			      "install a gdrdrv of version 2.0 or newer",
+			      "/dev/gdrdrv does not answer the version handshake%s%s",
+			      g->handshake_errno ? ": " : "",
+			      g->handshake_errno ? strerror(g->handshake_errno) : "");
+}
+
+void np_judge_modules(const struct np_config *cfg, const struct np_facts *facts,
+		      struct np_checks *out)
+{
+	for (size_t i = 0; i < facts->kmods.n; i++) {
+		const struct np_kmod *mod = &facts->kmods.v[i];
+		enum np_require require = requirement(cfg, mod->name);
+		bool loaded = mod->state == NP_KMOD_LIVE || mod->state == NP_KMOD_BUILTIN;
+		char hint[96];
+
+		if (require == NP_REQUIRE_NO ||
+		    (require == NP_REQUIRE_AUTO && !is_expected(facts, mod->name)))
+			continue;
+		snprintf(hint, sizeof(hint), "load it: modprobe %s", mod->name);
+		if (loaded && strcmp(mod->name, "gdrdrv") == 0)
+			judge_gdrdrv(facts, require == NP_REQUIRE_YES, out);
+		else if (loaded)
+			np_checks_add(out, "module", mod->name, NP_CHECK_OK, "module.loaded", NULL,
+				      "%s", np_kmod_state_str(mod->state));
+		else if (mod->state == NP_KMOD_UNKNOWN)
+			np_checks_add(out, "module", mod->name,
+				      require == NP_REQUIRE_YES ? NP_CHECK_FAIL : NP_CHECK_UNKNOWN,
+				      "module.unknown", "look at /sys/module",
+				      "its state cannot be read");
+		else
+			np_checks_add(out, "module", mod->name,
+				      require == NP_REQUIRE_YES ? NP_CHECK_FAIL : NP_CHECK_WARN,
+				      "module.missing", hint, "%s is not loaded", mod->name);
+	}
+}
+
+/* ---- files ---- */
+
+static void judge_nccl_lines(const struct np_target_file *f, struct np_checks *out)
+{
+	struct np_nccl_issues issues = { 0 };
+
+	if (np_nccl_conf_lint(f->content.data ? f->content.data : "", f->content.len, &issues) < 0) {
+		out->failed = true;
+		return;
+	}
+	for (size_t i = 0; i < issues.n; i++) {
+		char target[128];
+
+		snprintf(target, sizeof(target), "%s:%d", f->path, issues.v[i].line);
+		np_checks_add(out, "file", target, NP_CHECK_WARN, issues.v[i].code,
+			      issues.v[i].hint, "%s", issues.v[i].message);
+	}
+	np_nccl_issues_done(&issues);
+}
+
+void np_judge_files(const struct np_config *cfg, const struct np_facts *facts,
+		    struct np_checks *out)
+{
+	for (size_t i = 0; i < facts->n_files; i++) {
+		const struct np_target_file *f = &facts->files[i].file;
+		bool nccl = facts->files[i].role == NP_ROLE_NCCL_HOME ||
+			    facts->files[i].role == NP_ROLE_NCCL_ETC;
+
+		if (facts->files[i].role == NP_ROLE_NCCL_HOME &&
+		    (cfg->nccl_scope == NP_NCCL_SYSTEM || cfg->nccl_scope == NP_NCCL_OFF))
+			continue;
+		if (f->status == NP_TARGET_REFUSED)
+			np_checks_add(out, "file", f->path, NP_CHECK_FAIL,
+				      f->in_home ? "file.home_refused" : "file.refused", f->hint,
+				      "not touched: %s", f->reason);
+		else if (f->status == NP_TARGET_UNKNOWN)
+			np_checks_add(out, "file", f->path, NP_CHECK_UNKNOWN, "file.unreadable",
+				      f->hint, "cannot be read: %s", f->reason);
+		if (f->in_home && f->network_fs)
+			np_checks_add(out, "file", f->path, NP_CHECK_WARN, "nccl.shared_home",
+				      "prefer /etc/nccl.conf ([nccl] scope = system) where the nodes' interfaces differ",
+				      "the home is on a network file system: every node that mounts it reads this file");
+		if (nccl && f->status == NP_TARGET_PRESENT)
+			judge_nccl_lines(f, out);
+	}
+}
+
+void np_judge(const struct np_config *cfg, const struct np_facts *facts,
+	      const struct np_selection *sel, struct np_checks *out)
+{
+	np_judge_ports(cfg, facts, out);
+	np_judge_netdevs(cfg, facts, sel, out);
+	np_judge_modules(cfg, facts, out);
+	np_judge_files(cfg, facts, out);
+}

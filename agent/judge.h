@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NP_AGENT_JUDGE_H
+#define NP_AGENT_JUDGE_H
+
+#include "agent/facts.h"
+#include "agent/result.h"
+#include "agent/select.h"
+
+/* The judgement: what is wrong, by cause, in the words of the field. Pure. */
+
+/* Every port, each with one check. */
+void np_judge_ports(const struct np_config *cfg, const struct np_facts *facts,
+		    struct np_checks *out);
+/* Wanted netdevs: carrier, addresses, overlaps, managers. */
+void np_judge_netdevs(const struct np_config *cfg, const struct np_facts *facts,
+		      const struct np_selection *sel, struct np_checks *out);
+void np_judge_modules(const struct np_config *cfg, const struct np_facts *facts,
+		      struct np_checks *out);
+/* Refused and unreadable files, lines that NCCL will not read. */
+void np_judge_files(const struct np_config *cfg, const struct np_facts *facts,
+		    struct np_checks *out);
+
+/* All of them. */
+void np_judge(const struct np_config *cfg, const struct np_facts *facts,
+	      const struct np_selection *sel, struct np_checks *out);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "base/child.h"
+#include "base/file.h"
+#include "base/log.h"
+
+#define LOCK_DIR "/run/nodeprep"
+
+int np_lock(int timeout_s, struct np_err *err)
+{
+	int64_t deadline = np_now_ms() + (int64_t)timeout_s * 1000;
+	int fd, r;
+
+	if (mkdir(LOCK_DIR, 0755) < 0 && errno != EEXIST) {
+		np_err_set(err, -errno, "lock.unavailable", LOCK_DIR ": %s", strerror(errno));
+		np_err_hint(err, "make /run writable");
+		return err ? err->num : -EACCES;
+	}
+	fd = open(LOCK_DIR "/lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0) {
+		r = -errno;
+		np_err_set(err, r, "lock.unavailable", LOCK_DIR "/lock: %s", strerror(-r));
+		np_err_hint(err, "make " LOCK_DIR " writable");
+		return r;
+	}
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK && errno != EINTR) {
+			r = -errno;
+			np_err_set(err, r, "lock.unavailable", LOCK_DIR "/lock: %s", strerror(-r));
+			close(fd);
+			return r;
+		}
+		if (np_now_ms() >= deadline || np_interrupted()) {
+			np_err_set(err, -EBUSY, "lock.busy",
+				   "another nodeprep has been at work for %d s (lock " LOCK_DIR "/lock)",
+				   timeout_s);
+			np_err_hint(err, "wait for it to end; `fuser " LOCK_DIR "/lock` names it");
+			close(fd);
+			return -EBUSY;
+		}
+		np_progress("waiting for another nodeprep to end");
+		np_sleep_ms(50);
+	}
+	np_progress_done();
+	return fd;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/cli.h"
+#include "base/child.h"
+#include "base/log.h"
+
+int np_verb_fail(struct np_result *result, enum np_exit code)
+{
+	result->exit = code;
+	return result->error.num;
+}
+
+/* A closed 0, 1 or 2 would be given to the next file that is opened. */
+static void open_standard_fds(void)
+{
+	for (int fd = 0; fd <= 2; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_WRONLY : O_RDONLY) < 0)
+			_exit(NP_EXIT_INTERNAL);
+}
+
+static int print_text(const struct np_buf *out)
+{
+	if (out->failed || fwrite(out->data, 1, out->len, stdout) != out->len || fflush(stdout))
+		return NP_EXIT_INTERNAL;
+	return 0;
+}
+
+static int exit_code(const struct np_result *result)
+{
+	if (result->error.num)
+		return result->exit ? (int)result->exit : NP_EXIT_INTERNAL;
+	return (int)result->exit;
+}
+
+/* One line for people on stderr: what, where, how to fix it. */
+static void say_error(const struct np_err *err)
+{
+	np_error("%s%s%s", err->message, err->hint[0] ? "; " : "", err->hint);
+}
+
+static int run(const struct np_cli *cli, struct np_result *result)
+{
+	struct np_config cfg;
+	int r;
+
+	np_config_init(&cfg);
+	r = np_cli_config(cli, &cfg, &result->error);
+	if (r < 0)
+		result->exit = r == -ENOMEM ? NP_EXIT_INTERNAL : NP_EXIT_USAGE;
+	else
+		cli->verb->run(cli, &cfg, result);
+	np_config_done(&cfg);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	np_auto_result struct np_result result = { .verb = "" };
+	np_auto_buf struct np_buf text = { 0 };
+	struct np_cli cli;
+	int code;
+
+	open_standard_fds();
+	umask(022);
+	np_signals_install();
+	if (np_cli_parse(argc, argv, &cli, &result.error) < 0) {
+		result.exit = NP_EXIT_USAGE;
+	} else if (cli.version) {
+		np_buf_str(&text, "nodeprep " NP_VERSION "\n");
+	} else if (cli.help) {
+		np_cli_help(&cli, &text);
+	} else {
+		np_log_set_level(cli.verbose ? NP_LOG_DEBUG :
+				 cli.quiet   ? NP_LOG_ERROR :
+					       NP_LOG_WARNING);
+		run(&cli, &result);
+	}
+	if (text.data) {
+		code = print_text(&text);
+		np_cli_done(&cli);
+		return code;
+	}
+	result.verb = cli.verb ? cli.verb->name : "";
+	if (result.error.num)
+		say_error(&result.error);
+	code = exit_code(&result);
+	/* an error has no report in text: the line on stderr says it all, unless
+	 * actions were run and taken back */
+	if ((!result.error.num || cli.format == NP_FORMAT_JSON || result.actions.n) &&
+	    np_report(&result, cli.format) < 0) {
+		np_error("cannot write the report to stdout");
+		code = NP_EXIT_INTERNAL;
+	}
+	np_cli_done(&cli);
+	return code;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NP_AGENT_PLAN_H
+#define NP_AGENT_PLAN_H
+
+#include "agent/action.h"
+#include "agent/facts.h"
+#include "agent/select.h"
+
+/*
+ * The policy: (configuration, facts) -> actions. Pure: no I/O, no clock, no
+ * environment. An empty plan is the proof that the node is as wanted.
+ */
+
+enum np_plan_part {
+	NP_PLAN_NETDEVS = 1 << 0,
+	NP_PLAN_FILES = 1 << 1,
+	NP_PLAN_ALL = NP_PLAN_NETDEVS | NP_PLAN_FILES,
+};
+
+/*
+ * Returns 0, or a negative errno with message when the change must not be made
+ * here (exit 3): what np_select refuses; "netdev.address_in_use" -EADDRINUSE;
+ * "netdev.cuts_default_route" -EBUSY without cfg->force.
+ */
+int np_plan_make(const struct np_config *cfg, const struct np_facts *facts, unsigned int parts,
+		 struct np_actions *out, struct np_err *err) np_must_check;
+
+/* The IPv4 and IPv6 addresses of one netdev; part of np_plan_make. */
+int np_plan_addresses(const struct np_selected_netdev *sel, struct np_actions *out,
+		      struct np_err *err) np_must_check;
+
+/* The files; part of np_plan_make. */
+int np_plan_files(const struct np_config *cfg, const struct np_facts *facts,
+		  const struct np_selection *sel, struct np_actions *out,
+		  struct np_err *err) np_must_check;
+
+/* The content that one file shall have; *wanted false: nodeprep has nothing to say
+ * about it. Returns 0 or a negative errno with message. */
+int np_plan_file_content(const struct np_config *cfg, const struct np_facts *facts,
+			 const struct np_selection *sel, const struct np_file_fact *fact,
+			 bool *wanted, struct np_buf *content, struct np_err *err) np_must_check;
+
+#endif

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <linux/rtnetlink.h>
+#include <string.h>
+
+#include "agent/nccl_conf.h"
+#include "agent/plan.h"
+
+/* A netdev that consumers can use: it has, or is about to get, an address. */
+static bool is_addressed(const struct np_selection *sel, const struct np_netdev *dev)
+{
+	for (size_t i = 0; i < dev->n_addrs; i++)
+		if (dev->addrs[i].scope != RT_SCOPE_LINK)
+			return true;
+	for (size_t i = 0; i < sel->n_netdevs; i++)
+		if (sel->netdevs[i].dev == dev && sel->netdevs[i].n_addrs > 0)
+			return true;
+	return false;
+}
+
+/* ---- NCCL ---- */
+
+static int port_names(const struct np_config *cfg, const struct np_facts *facts, bool wanted_only,
+		      struct np_strv *out)
+{
+	for (size_t i = 0; i < facts->cas.n; i++) {
+		const struct np_ca *ca = &facts->cas.v[i];
+
+		for (size_t p = 0; p < ca->n_ports; p++) {
+			_cleanup_free_ char *name = NULL;
+
+			if (wanted_only &&
+			    np_port_role(cfg, ca, &ca->ports[p]) != NP_PORT_WANTED)
+				continue;
+			name = np_asprintf("%s:%d", ca->name, ca->ports[p].num);
+			if (!name || np_strv_add(out, name) < 0)
+				return -ENOMEM;
+		}
+	}
+	np_strv_sort_natural(out);
+	return 0;
+}
+
+/* Ports that must not be used by their role (management, ignored, Ethernet) have to
+ * be kept out by name; a port that is merely down NCCL skips by itself. */
+static int ib_hca_value(const struct np_config *cfg, const struct np_facts *facts,
+			const struct np_buf *old, char **out)
+{
+	np_auto_strv struct np_strv wanted = { 0 };
+	np_auto_strv struct np_strv all = { 0 };
+	_cleanup_free_ char *present = NULL;
+
+	if (cfg->nccl_ib_hca) {
+		*out = strdup(cfg->nccl_ib_hca);
+		return *out ? 0 : -ENOMEM;
+	}
+	*out = NULL;
+	if (port_names(cfg, facts, true, &wanted) < 0 || port_names(cfg, facts, false, &all) < 0)
+		return -ENOMEM;
+	if (wanted.n == 0)
+		return 0;
+	if (np_nccl_hca_value(&wanted, &all, out) < 0)
+		return -ENOMEM;
+	if (*out)
+		return 0;
+	/* nothing to keep out: an old restriction of ours is widened to all */
+	present = np_nccl_conf_get(old->data ? old->data : "", old->len, "NCCL_IB_HCA");
+	if (!present)
+		return 0;
+	{
+		np_auto_buf struct np_buf list = { 0 };
+
+		np_buf_str(&list, "=");
+		for (size_t i = 0; i < wanted.n; i++)
+			np_buf_printf(&list, "%s%s", i ? "," : "", wanted.v[i]);
+		*out = list.failed ? NULL : strdup(list.data);
+	}
+	return *out ? 0 : -ENOMEM;
+}
+
+static int ifname_value(const struct np_config *cfg, const struct np_facts *facts,
+			const struct np_selection *sel, char **out)
+{
+	np_auto_strv struct np_strv names = { 0 };
+
+	*out = NULL;
+	if (cfg->nccl_socket_ifname) {
+		*out = strdup(cfg->nccl_socket_ifname);
+		return *out ? 0 : -ENOMEM;
+	}
+	if (!sel->primary || !is_addressed(sel, sel->primary))
+		return 0;
+	if (np_strv_add(&names, sel->primary->name) < 0)
+		return -ENOMEM;
+	*out = np_nccl_ifname_value(&names, &facts->netdev_names);
+	return *out ? 0 : -ENOMEM;
+}
+
+static int nccl_content(const struct np_config *cfg, const struct np_facts *facts,
+			const struct np_selection *sel, const struct np_file_fact *fact,
+			bool *wanted, struct np_buf *content, struct np_err *err)
+{
+	bool home = fact->role == NP_ROLE_NCCL_HOME;
+	_cleanup_free_ char *ifname = NULL;
+	_cleanup_free_ char *hca = NULL;
+	struct np_nccl_key keys[2];
+	size_t n = 0;
+
+	*wanted = cfg->nccl_scope == NP_NCCL_BOTH ||
+		  cfg->nccl_scope == (home ? NP_NCCL_HOME : NP_NCCL_SYSTEM);
+	if (!*wanted)
+		return 0;
+	if (ifname_value(cfg, facts, sel, &ifname) < 0 ||
+	    ib_hca_value(cfg, facts, &fact->file.content, &hca) < 0)
+		return np_err_nomem(err);
+	if (ifname)
+		keys[n++] = (struct np_nccl_key){ "NCCL_SOCKET_IFNAME", ifname };
+	if (hca)
+		keys[n++] = (struct np_nccl_key){ "NCCL_IB_HCA", hca };
+	*wanted = n > 0;
+	if (!*wanted)
+		return 0;
+	return np_nccl_conf_edit(fact->file.content.data ? fact->file.content.data : "",
+				 fact->file.content.len, keys, n, content, err);
+}
+
+/* ---- UCX ---- */
+
+static int ucx_content(const struct np_config *cfg, const struct np_facts *facts,
+		       const struct np_selection *sel, enum np_file_role role, bool *wanted,
+		       struct np_buf *content, struct np_err *err)
+{
+	np_auto_strv struct np_strv ports = { 0 };
+	struct np_ucx_input input = cfg->ucx;
+	struct np_env env = { 0 };
+	int r;
+
+	if (np_usable_ports(cfg, facts, &ports) < 0)
+		return np_err_nomem(err);
+	input.hca_ports = &ports;
+	input.netdev = sel->primary && is_addressed(sel, sel->primary) ? sel->primary->name : NULL;
+	input.gdr_copy = facts->gdrdrv.usable;
+	/* no fabric at all: nothing to say to UCX, unless the admin says it */
+	*wanted = cfg->ucx.profile != NP_UCX_OFF &&
+		  (ports.n > 0 || input.netdev || input.tls || input.net_devices);
+	if (!*wanted)
+		return 0;
+	r = np_ucx_env(&input, &env, err);
+	if (r < 0)
+		return r;
+	if (role == NP_ROLE_PROFILE_SH)
+		r = np_ucx_render_sh(&env, content);
+	else if (role == NP_ROLE_PROFILE_CSH)
+		r = np_ucx_render_csh(&env, content);
+	else
+		r = np_ucx_render_env(&env, content);
+	np_env_done(&env);
+	return r < 0 ? np_err_nomem(err) : 0;
+}
+
+int np_plan_file_content(const struct np_config *cfg, const struct np_facts *facts,
+			 const struct np_selection *sel, const struct np_file_fact *fact,
+			 bool *wanted, struct np_buf *content, struct np_err *err)
+{
+	if (fact->role == NP_ROLE_NCCL_HOME || fact->role == NP_ROLE_NCCL_ETC)
+		return nccl_content(cfg, facts, sel, fact, wanted, content, err);
+	return ucx_content(cfg, facts, sel, fact->role, wanted, content, err);
+}
+
+/* ---- actions ---- */
+
+static bool same_bytes(const struct np_buf *a, const struct np_buf *b)
+{
+	return a->len == b->len && (a->len == 0 || memcmp(a->data, b->data, a->len) == 0);
+}
+
+static int add_file_action(const struct np_target_file *f, bool has_new, struct np_buf *content,
+			   struct np_actions *out)
+{
+	struct np_action *a = np_actions_add(out, NP_ACTION_FILE);
+
+	if (!a)
+		return -ENOMEM;
+	a->path = strdup(f->path);
+	a->user = f->in_home ? strdup(f->user) : NULL;
+	a->home = f->in_home ? strdup(f->home) : NULL;
+	if (!a->path || (f->in_home && (!a->user || !a->home)))
+		return -ENOMEM;
+	a->uid = f->uid;
+	a->gid = f->gid;
+	a->had_old = f->status == NP_TARGET_PRESENT;
+	a->has_new = has_new;
+	a->attr = f->attr;
+	np_buf_add(&a->old_content, f->content.data, f->content.len);
+	if (has_new) {
+		a->new_content = *content;
+		memset(content, 0, sizeof(*content));
+	}
+	return a->old_content.failed || a->new_content.failed ? -ENOMEM : 0;
+}
+
+/* A profile script that is nodeprep's own and no longer asked for. */
+static bool is_leftover(const struct np_config *cfg, const struct np_file_fact *fact)
+{
+	return cfg->ucx.profile == NP_UCX_OFF && fact->file.status == NP_TARGET_PRESENT &&
+	       (fact->role == NP_ROLE_PROFILE_SH || fact->role == NP_ROLE_PROFILE_CSH ||
+		fact->role == NP_ROLE_UCX_ENV);
+}
+
+int np_plan_files(const struct np_config *cfg, const struct np_facts *facts,
+		  const struct np_selection *sel, struct np_actions *out, struct np_err *err)
+{
+	for (size_t i = 0; i < facts->n_files; i++) {
+		const struct np_file_fact *fact = &facts->files[i];
+		np_auto_buf struct np_buf content = { 0 };
+		bool wanted = false;
+		int r;
+
+		/* refused and unreadable files are a matter of judgement, not of change */
+		if (fact->file.status != NP_TARGET_PRESENT && fact->file.status != NP_TARGET_ABSENT)
+			continue;
+		r = np_plan_file_content(cfg, facts, sel, fact, &wanted, &content, err);
+		if (r < 0)
+			return r;
+		if (!wanted && !is_leftover(cfg, fact))
+			continue;
+		if (wanted && fact->file.status == NP_TARGET_PRESENT &&
+		    same_bytes(&content, &fact->file.content))
+			continue;
+		if (add_file_action(&fact->file, wanted, &content, out) < 0)
+			return np_err_nomem(err);
+	}
+	return 0;
+}

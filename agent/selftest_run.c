@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/selftest_run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/rtnetlink.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/child.h"
+#include "base/log.h"
+#include "base/user.h"
+
+#ifndef NP_LIBEXECDIR
+#define NP_LIBEXECDIR "/usr/libexec/nodeprep"
+#endif
+
+#define PROGRAM	      "nodeprep-selftest"
+#define DEFAULT_USER  "nobody"
+#define DOCUMENT_MAX  (1 << 20)
+#define EMPTY_DIR     "/run/nodeprep/empty"
+
+const char *const np_rung_names[] = { "tcp", "rc", NULL };
+
+struct runner {
+	const struct np_rung_options *options;
+	int program_fd;
+	bool switch_user;
+	uid_t uid;
+	gid_t gid;
+	json_t *entries;
+	struct np_err *err;
+};
+
+/* Beside the agent's own file (a build tree), else where it is installed. Opened
+ * once and run through the descriptor. */
+static int open_program(struct np_err *err)
+{
+	char path[4096];
+	ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - sizeof(PROGRAM) - 1);
+	char *slash;
+	int fd;
+
+	if (len > 0) {
+		path[len] = '\0';
+		slash = strrchr(path, '/');
+		if (slash) {
+			snprintf(slash + 1, sizeof(path) - (size_t)(slash + 1 - path), PROGRAM);
+			fd = open(path, O_RDONLY | O_CLOEXEC);
+			if (fd >= 0)
+				return fd;
+		}
+	}
+	fd = open(NP_LIBEXECDIR "/" PROGRAM, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		int r = -errno;
+
+		np_err_set(err, r, "selftest.not_installed", NP_LIBEXECDIR "/" PROGRAM ": %s",
+			   strerror(-r));
+		np_err_hint(err, "install the package nodeprep-selftest");
+		return r;
+	}
+	return fd;
+}
+
+static int choose_user(struct runner *run)
+{
+	np_auto_user struct np_user user = { 0 };
+	const char *name = run->options->run_as ? run->options->run_as : DEFAULT_USER;
+	int r;
+
+	/* only root can become someone else */
+	if (run->options->as_root || geteuid() != 0)
+		return 0;
+	r = np_user_by_name(name, &user, run->err);
+	if (r < 0) {
+		np_err_context(run->err, "--run-as");
+		return r;
+	}
+	run->switch_user = true;
+	run->uid = user.uid;
+	run->gid = user.gid;
+	return 0;
+}
+
+/* UCX reads ./ucx.conf: the rungs start in a directory that holds nothing. */
+static const char *empty_dir(void)
+{
+	mkdir("/run/nodeprep", 0755);
+	if (mkdir(EMPTY_DIR, 0555) == 0 || errno == EEXIST)
+		return EMPTY_DIR;
+	return "/";
+}
+
+static int add_failed(struct runner *run, const char *rung, const char *device, const char *status,
+		      const char *code, const char *message, const char *hint)
+{
+	json_t *entry = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:n, s:n, s:n, s:[]}", "rung",
+				  rung, "device", device, "transport", "", "status", status, "code",
+				  code, "message", message, "hint", hint, "size_bytes",
+				  "latency_us", "bandwidth_MBps", "sizes");
+
+	return json_array_append_new(run->entries, entry) < 0 ? np_err_nomem(run->err) : 0;
+}
+
+/* The child's document, if it is one: its entries are ours. */
+static int take_document(struct runner *run, const struct np_buf *out)
+{
+	json_error_t error;
+	json_t *doc = json_loadb(out->data ? out->data : "", out->len, 0, &error);
+	json_t *entries = json_object_get(doc, "selftest"), *entry;
+	size_t i;
+	int r = json_array_size(entries) > 0 ? 0 : -EPROTO;
+
+	json_array_foreach(entries, i, entry)
+		if (!json_is_string(json_object_get(entry, "status")))
+			r = -EPROTO;
+	if (r == 0 && json_array_extend(run->entries, entries) < 0)
+		r = -ENOMEM;
+	json_decref(doc);
+	return r;
+}
+
+static int add_crash(struct runner *run, const char *rung, const char *device,
+		     const struct np_child_result *result)
+{
+	char message[200], log[300] = "";
+	const char *last = result->log.data;
+
+	/* the last line of its log tells most */
+	if (last && result->log.len) {
+		char *end = result->log.data + strcspn(result->log.data, "");
+
+		while (end > last && end[-1] == '\n')
+			*--end = '\0';
+		last = strrchr(last, '\n') ? strrchr(last, '\n') + 1 : last;
+		np_printable(last, log, sizeof(log));
+	}
+	if (result->timed_out)
+		snprintf(message, sizeof(message), "no verdict within %d s: killed",
+			 run->options->timeout_ms / 1000);
+	else if (result->term_signal)
+		snprintf(message, sizeof(message), "the rung died of signal %d (%s)",
+			 result->term_signal, strsignal(result->term_signal));
+	else
+		snprintf(message, sizeof(message), "the rung ended with code %d and no result%s%.100s",
+			 result->exit_status, *log ? ": " : "", log);
+	return add_failed(run, rung, device, "fail",
+			  result->timed_out ? "selftest.timeout" : "selftest.crashed", message,
+			  "run nodeprep selftest --verbose and read its log");
+}
+
+static int run_rung(struct runner *run, const char *rung, const char *device, const char *netdev,
+		    const char *address)
+{
+	np_auto_strv struct np_strv env = { 0 };
+	np_auto_child_result struct np_child_result result = { 0 };
+	const char *argv[16] = { PROGRAM, rung };
+	char timeout[16];
+	size_t n = 2;
+	struct np_child_spec spec = {
+		.exec_fd = run->program_fd,
+		.argv = argv,
+		.cwd = empty_dir(),
+		.switch_user = run->switch_user,
+		.uid = run->uid,
+		.gid = run->gid,
+		.timeout_ms = run->options->timeout_ms,
+		.stdout_max = DOCUMENT_MAX,
+		.stderr_max = 1 << 16,
+	};
+	int r;
+
+	if (device) {
+		argv[n++] = "--device";
+		argv[n++] = device;
+	}
+	if (netdev) {
+		argv[n++] = "--netdev";
+		argv[n++] = netdev;
+	}
+	if (address) {
+		argv[n++] = "--address";
+		argv[n++] = address;
+	}
+	argv[n++] = run->options->full ? "--full" : "--quick";
+	/* its own deadline comes first, so that it can still say what hung */
+	snprintf(timeout, sizeof(timeout), "%d", run->options->timeout_ms * 9 / 10);
+	argv[n++] = "--timeout-ms";
+	argv[n++] = timeout;
+	if (np_strv_add(&env, "PATH=/usr/sbin:/usr/bin:/sbin:/bin") < 0 ||
+	    np_strv_add(&env, "LC_ALL=C") < 0)
+		return np_err_nomem(run->err);
+	for (size_t i = 0; run->options->env && i < run->options->env->n; i++)
+		if (np_strv_add(&env, run->options->env->v[i]) < 0)
+			return np_err_nomem(run->err);
+	spec.envp = (const char *const *)env.v;
+	np_progress("selftest %s %s", rung, device ? device : netdev ? netdev : "");
+	r = np_child_run(&spec, &result, run->err);
+	np_progress_done();
+	if (r < 0)
+		return r;
+	if (result.log.len)
+		np_debug("selftest %s: %s", rung, result.log.data);
+	if (result.interrupted)
+		return np_err_set(run->err, -EINTR, "internal.interrupted",
+				  "interrupted during the self-test");
+	r = result.timed_out || result.term_signal ? -EPROTO : take_document(run, &result.out);
+	if (r == -EPROTO)
+		return add_crash(run, rung, device ? device : netdev ? netdev : "", &result);
+	return r < 0 ? np_err_nomem(run->err) : 0;
+}
+
+static int run_tcp(struct runner *run, const struct np_selection *sel)
+{
+	const struct np_netdev *dev = sel->primary;
+	char address[NP_INET_STRLEN];
+
+	for (size_t i = 0; dev && i < dev->n_addrs; i++)
+		if (dev->addrs[i].scope != RT_SCOPE_LINK)
+			return run_rung(run, "tcp", NULL, dev->name,
+					np_inet_addr_str(&dev->addrs[i].inet, address));
+	return add_failed(run, "tcp", dev ? dev->name : "", "skip", "selftest.tcp.no_address",
+			  dev ? "the IPoIB netdev has no IP address" : "no IPoIB netdev",
+			  "give it an address: nodeprep apply --ip ADDR/LEN");
+}
+
+static int run_rc(struct runner *run, const struct np_config *cfg, const struct np_facts *facts)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < facts->cas.n; i++) {
+		const struct np_ca *ca = &facts->cas.v[i];
+
+		for (size_t p = 0; p < ca->n_ports; p++) {
+			char name[80];
+			int r;
+
+			if (np_port_role(cfg, ca, &ca->ports[p]) != NP_PORT_WANTED)
+				continue;
+			n++;
+			snprintf(name, sizeof(name), "%s:%d", ca->name, ca->ports[p].num);
+			if (np_port_usable(cfg, ca, &ca->ports[p]))
+				r = run_rung(run, "rc", name, NULL, NULL);
+			else
+				r = add_failed(run, "rc", name, "skip", "selftest.rc.port_not_active",
+					       "the port is not usable, so there is no data path to try",
+					       "bring the port to ACTIVE first");
+			if (r < 0)
+				return r;
+		}
+	}
+	if (n == 0)
+		return add_failed(run, "rc", "", "skip", "selftest.rc.no_port",
+				  "no InfiniBand port to try", "load the driver of the adapter");
+	return 0;
+}
+
+int np_selftest_run(const struct np_config *cfg, const struct np_facts *facts,
+		    const struct np_selection *sel, const struct np_rung_options *options,
+		    json_t *entries, struct np_err *err)
+{
+	_cleanup_close_ int program_fd = open_program(err);
+	struct runner run = {
+		.options = options, .program_fd = program_fd, .entries = entries, .err = err
+	};
+	bool all = options->rungs->n == 0;
+	int r;
+
+	if (program_fd < 0)
+		return program_fd;
+	r = choose_user(&run);
+	if (r == 0 && (all || np_strv_has(options->rungs, "tcp")))
+		r = run_tcp(&run, sel);
+	if (r == 0 && (all || np_strv_has(options->rungs, "rc")))
+		r = run_rc(&run, cfg, facts);
+	return r;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NP_AGENT_TARGET_FILE_H
+#define NP_AGENT_TARGET_FILE_H
+
+#include "base/file.h"
+
+/*
+ * A file that nodeprep writes: in /etc (trusted, as root) or in a home, which is
+ * hostile: entered by a child with the owner's identity, openat2 with
+ * RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH, O_NOFOLLOW, O_NONBLOCK; only regular
+ * files with one link, owned by that user and of at most NP_TARGET_MAX bytes.
+ */
+
+#define NP_TARGET_MAX (256 * 1024)
+
+enum np_target_status {
+	NP_TARGET_UNKNOWN, /* not read, or reading failed (num, reason) */
+	NP_TARGET_ABSENT,
+	NP_TARGET_PRESENT,
+	NP_TARGET_REFUSED, /* will not be touched (reason) */
+};
+
+struct np_target_file {
+	char *path;	 /* absolute, for people */
+	bool in_home;
+	char user[33];	 /* owner of the home; "" for /etc */
+	char *home;	 /* its home directory as the password database has it */
+	char *root;	 /* of an image tree; NULL for /etc and homes of this system */
+	uid_t uid;
+	gid_t gid;
+
+	enum np_target_status status;
+	int num;	   /* negative errno behind UNKNOWN or REFUSED */
+	char reason[200];  /* "a symbolic link to /etc/shadow"; with PRESENT, in /etc:
+			    * readable, but a write would be refused for this */
+	char hint[160];
+	struct np_buf content;
+	struct np_file_attr attr; /* of the file that is there */
+	bool network_fs;   /* the home is on a network file system (C8) */
+};
+
+/* Sets who and where; reads nothing. Returns 0, -ENOMEM, or -EINVAL (a relative path,
+ * a name with a slash, a user name over 32 bytes). */
+int np_target_file_init_etc(struct np_target_file *f, const char *path) np_must_check;
+/* A file of an image tree: absolute @path below @root; no symlink inside the tree is
+ * followed, so that nothing outside it is touched. */
+int np_target_file_init_image(struct np_target_file *f, const char *root,
+			      const char *path) np_must_check;
+int np_target_file_init_home(struct np_target_file *f, const char *user, uid_t uid, gid_t gid,
+			     const char *home, const char *name) np_must_check;
+void np_target_file_done(struct np_target_file *f);
+
+/* Reads the file as it is now; every outcome is in @f (status, reason). A home is
+ * given 10 seconds to answer (UNKNOWN, -ETIMEDOUT). */
+void np_target_file_read(struct np_target_file *f);
+
+/* Writes @data atomically under the same rules (checked again at that moment, by
+ * the identity that owns it); mode and owner of an existing file are kept, a new
+ * one gets @attr_or_null or else 0644. @data NULL removes the file. Directories
+ * above a file in /etc are made when missing. Temporary files of a killed run for
+ * this name are removed. Returns 0 or a negative errno with message: "file.refused"
+ * when the file may not be touched (in a home also when its owner may not write
+ * there), "file.timeout" when the home does not answer, "file.write" else. */
+int np_target_file_write(const struct np_target_file *f, const void *data, size_t len,
+			 const struct np_file_attr *attr_or_null, struct np_err *err) np_must_check;
+
+#endif

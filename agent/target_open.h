@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NP_AGENT_TARGET_OPEN_H
+#define NP_AGENT_TARGET_OPEN_H
+
+#include <sys/stat.h>
+
+#include "agent/target_file.h"
+
+/* What target_file.c and target_home.c share: descriptors that do not leave a
+ * directory, and the judgement of one name in it. Nothing here follows a symlink. */
+
+/* What one name in a directory is. */
+struct np_target_look {
+	enum np_target_status status;
+	int num;
+	char reason[200];
+	char hint[160];
+	struct stat st; /* when PRESENT */
+};
+
+/* Opens @path (relative) below @dirfd, with no symlink on the way (openat2(2), or
+ * one O_NOFOLLOW step at a time where the kernel or a filter has no openat2).
+ * @flags as for openat, O_CLOEXEC is added. Returns a descriptor or a negative errno
+ * (-ELOOP for a symlink). */
+int np_target_open_beneath(int dirfd, const char *path, int flags) np_must_check;
+
+/* Looks at @name in @dirfd. @owner: in a home, the only uid that may own it, and the
+ * file must have one link; NULL: any owner, any number of links. */
+void np_target_look_at(int dirfd, const char *name, const uid_t *owner,
+		       struct np_target_look *look);
+
+/* Reads @name, which @look found PRESENT, into @content (contents replaced) and
+ * refreshes @look; a file that changed its identity since is UNKNOWN (-ESTALE). */
+void np_target_read_at(int dirfd, const char *name, struct np_target_look *look,
+		       struct np_buf *content);
+
+/* Sets status, errno, reason and, with @hint, the hint. */
+void np_target_look_set(struct np_target_look *look, enum np_target_status status, int num,
+			const char *hint, const char *fmt, ...)
+	__attribute__((format(printf, 5, 6)));
+
+/* statfs(2)'s f_type is that of a network file system. FUSE is not known to be one. */
+bool np_target_fs_is_network(uint32_t type);
+
+/* The two halves in target_home.c: the file in a home, by its owner's identity. */
+void np_target_home_read(struct np_target_file *f);
+int np_target_home_write(const struct np_target_file *f, const void *data, size_t len,
+			 const struct np_file_attr *attr, struct np_err *err) np_must_check;
+
+#endif

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <string.h>
+
+#include "agent/ucx_env.h"
+
+const char *const np_ucx_profile_names[] = {
+	[NP_UCX_STANDARD] = "standard", [NP_UCX_GUIDE] = "guide", [NP_UCX_DASK] = "dask",
+	[NP_UCX_AUTO] = "auto",		[NP_UCX_OFF] = "off",	  NULL,
+};
+
+int np_ucx_profile_parse(const char *s, enum np_ucx_profile *out)
+{
+	for (int i = 0; np_ucx_profile_names[i]; i++) {
+		if (np_streq(s, np_ucx_profile_names[i])) {
+			*out = (enum np_ucx_profile)i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+const char *np_ucx_profile_str(enum np_ucx_profile p)
+{
+	return np_ucx_profile_names[p];
+}
+
+static bool name_ok(const char *name)
+{
+	static const char all[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+
+	return name[0] >= 'A' && name[0] <= 'Z' && strspn(name, all) == strlen(name);
+}
+
+/* What is safe between quotes in sh and csh and bare in a systemd file. */
+static bool value_ok(const char *value)
+{
+	static const char all[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.,:=^/+-";
+
+	return value[0] && strspn(value, all) == strlen(value);
+}
+
+static int add(struct np_env *env, const char *name, const char *value, struct np_err *err)
+{
+	struct np_env_var *grown;
+	char shown[120];
+
+	if (!value)
+		return np_err_nomem(err);
+	if (!value_ok(value)) {
+		np_err_set(err, -EINVAL, "ucx.value_invalid", "%s cannot be set to \"%s\"", name,
+			   np_printable(value, shown, sizeof(shown)));
+		np_err_hint(err, "use letters, digits and _.,:=^/+- only, and at least one of them");
+		return -EINVAL;
+	}
+	grown = realloc(env->v, (env->n + 1) * sizeof(*grown));
+	if (!grown)
+		return np_err_nomem(err);
+	env->v = grown;
+	np_strcpy(grown[env->n].name, sizeof(grown[env->n].name), name);
+	grown[env->n].value = strdup(value);
+	if (!grown[env->n].value)
+		return np_err_nomem(err);
+	env->n++;
+	return 0;
+}
+
+static int add_tls(const struct np_ucx_input *in, struct np_env *env, struct np_err *err)
+{
+	const char *gdr = in->gdr_copy ? ",gdr_copy" : "";
+	_cleanup_free_ char *value = NULL;
+
+	if (in->tls)
+		return add(env, "UCX_TLS", in->tls, err);
+	switch (in->profile) {
+	case NP_UCX_STANDARD:
+		value = np_asprintf("rc,cuda_copy,cuda_ipc%s,tcp,sm,self", gdr);
+		break;
+	case NP_UCX_GUIDE:
+		value = np_asprintf("rc,cuda_copy,cuda_ipc%s", gdr);
+		break;
+	case NP_UCX_DASK:
+		value = np_asprintf("rc,tcp,cuda_copy,cuda_ipc%s", gdr);
+		break;
+	case NP_UCX_AUTO:
+		return add(env, "UCX_TLS", "all", err);
+	case NP_UCX_OFF:
+		return 0;
+	}
+	return add(env, "UCX_TLS", value, err);
+}
+
+static int add_net_devices(const struct np_ucx_input *in, struct np_env *env, struct np_err *err)
+{
+	np_auto_buf struct np_buf value = {0};
+	bool any_hca = in->hca_ports && in->hca_ports->n > 0;
+	/* tcp has no device without the netdev (and Dask hangs); the guide's list has
+	 * no tcp, but a list of nothing would be an error in UCX */
+	bool netdev = in->netdev && (in->profile != NP_UCX_GUIDE || !any_hca);
+
+	if (in->net_devices)
+		return add(env, "UCX_NET_DEVICES", in->net_devices, err);
+	if (in->profile == NP_UCX_AUTO)
+		return 0;
+	for (size_t i = 0; any_hca && i < in->hca_ports->n; i++)
+		np_buf_printf(&value, "%s%s", i ? "," : "", in->hca_ports->v[i]);
+	if (netdev)
+		np_buf_printf(&value, "%s%s", any_hca ? "," : "", in->netdev);
+	if (value.failed)
+		return np_err_nomem(err);
+	return value.len ? add(env, "UCX_NET_DEVICES", value.data, err) : 0;
+}
+
+/* Dask-CUDA's manual set-up with InfiniBand. "rdmacm" alone would drop UCX's own
+ * fallback, so tcp stays behind it. */
+static int add_dask(struct np_env *env, struct np_err *err)
+{
+	static const char *const vars[][2] = {
+		{"UCX_MAX_RNDV_RAILS", "1"},
+		{"UCX_MEMTYPE_REG_WHOLE_ALLOC_TYPES", "cuda"},
+		{"UCX_SOCKADDR_TLS_PRIORITY", "rdmacm,tcp"},
+	};
+
+	for (size_t i = 0; i < NP_ARRAY_SIZE(vars); i++) {
+		int r = add(env, vars[i][0], vars[i][1], err);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int np_ucx_env(const struct np_ucx_input *in, struct np_env *out, struct np_err *err)
+{
+	struct np_env env = {0};
+	int r = 0;
+
+	if (in->profile != NP_UCX_OFF) {
+		r = add_tls(in, &env, err);
+		if (r == 0)
+			r = add_net_devices(in, &env, err);
+		if (r == 0 && in->profile == NP_UCX_DASK)
+			r = add_dask(&env, err);
+	}
+	if (r < 0) {
+		np_env_done(&env);
+		return r;
+	}
+	np_env_done(out);
+	*out = env;
+	return 0;
+}
+
+void np_env_done(struct np_env *env)
+{
+	if (!env)
+		return;
+	for (size_t i = 0; i < env->n; i++)
+		free(env->v[i].value);
+	free(env->v);
+	env->v = NULL;
+	env->n = 0;
+}
+
+/* No apostrophe, quote or backquote in the comments: csh is picky even there. */
+static int render(const struct np_env *env, const char *about, const char *format,
+		  struct np_buf *out)
+{
+	struct np_buf text = {0};
+
+	np_buf_printf(&text,
+		      "# Written by nodeprep; changes made here are lost. To change the values, edit\n"
+		      "# the [ucx] section of /etc/nodeprep/nodeprep.conf and run: nodeprep apply\n"
+		      "%s", about);
+	if (env->n == 0)
+		np_buf_str(&text, "# Nothing is set: profile = off.\n");
+	for (size_t i = 0; i < env->n; i++) {
+		const struct np_env_var *var = &env->v[i];
+
+		if (!name_ok(var->name) || !var->value || !value_ok(var->value)) {
+			np_buf_done(&text);
+			return -EINVAL;
+		}
+		for (const char *f = format; *f; f++) {
+			if (*f == '@')
+				np_buf_str(&text, var->name);
+			else if (*f == '%')
+				np_buf_str(&text, var->value);
+			else
+				np_buf_add(&text, f, 1);
+		}
+	}
+	if (text.failed) {
+		np_buf_done(&text);
+		return -ENOMEM;
+	}
+	np_buf_done(out);
+	*out = text;
+	return 0;
+}
+
+int np_ucx_render_sh(const struct np_env *env, struct np_buf *out)
+{
+	return render(env,
+		      "# A value that is set already, an empty one too, is kept. For POSIX shells.\n",
+		      "if [ \"${@+set}\" != set ]; then\n"
+		      "\t@='%'\n"
+		      "\texport @\n"
+		      "fi\n", out);
+}
+
+int np_ucx_render_csh(const struct np_env *env, struct np_buf *out)
+{
+	return render(env,
+		      "# A value that is set already, an empty one too, is kept. For csh and tcsh.\n",
+		      "if ( ! $?@ ) setenv @ '%'\n", out);
+}
+
+int np_ucx_render_env(const struct np_env *env, struct np_buf *out)
+{
+	return render(env,
+		      "# For systemd units: EnvironmentFile=-/etc/nodeprep/ucx.env. A later\n"
+		      "# EnvironmentFile= wins over it; it wins over Environment=.\n",
+		      "@=%\n", out);
+}

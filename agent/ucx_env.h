@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NP_AGENT_UCX_ENV_H
+#define NP_AGENT_UCX_ENV_H
+
+#include "base/str.h"
+
+/* The UCX profiles of nodeprep.conf(5) as variables, and the files that carry
+ * them. Pure: no I/O. */
+
+enum np_ucx_profile { NP_UCX_STANDARD, NP_UCX_GUIDE, NP_UCX_DASK, NP_UCX_AUTO, NP_UCX_OFF };
+
+/* Returns 0 or -EINVAL. */
+int np_ucx_profile_parse(const char *s, enum np_ucx_profile *out) np_must_check;
+const char *np_ucx_profile_str(enum np_ucx_profile p);
+extern const char *const np_ucx_profile_names[]; /* NULL-terminated */
+
+struct np_ucx_input {
+	enum np_ucx_profile profile;
+	const struct np_strv *hca_ports; /* "mlx5_0:1", usable ones, natural order */
+	const char *netdev;		 /* the IPoIB netdev, NULL = none */
+	bool gdr_copy;			 /* gdr_copy is usable here */
+	const char *tls;		 /* [ucx] tls, NULL = by profile */
+	const char *net_devices;	 /* [ucx] net_devices, NULL = by profile */
+};
+
+struct np_env_var {
+	char name[48];
+	char *value;
+};
+
+struct np_env {
+	struct np_env_var *v;
+	size_t n;
+};
+
+/* The variables of a profile (contents of @out replaced; empty for off). @tls and
+ * @net_devices win over every profile but off. Without a usable HCA port
+ * UCX_NET_DEVICES is the netdev alone; without that too it is left out. An empty
+ * value, or one with a character outside [A-Za-z0-9_.,:=^/+-], is refused: -EINVAL
+ * with message (code "ucx.value_invalid"). Returns 0 or a negative errno. */
+int np_ucx_env(const struct np_ucx_input *in, struct np_env *out, struct np_err *err) np_must_check;
+void np_env_done(struct np_env *env);
+
+/* The text of each file (contents of @out replaced). A value that the user has
+ * already set wins, an empty one too; sourcing twice changes nothing; nothing is
+ * printed. Without variables it is a comment. Returns 0, -ENOMEM, or -EINVAL for a
+ * variable that np_ucx_env would have refused. */
+int np_ucx_render_sh(const struct np_env *env, struct np_buf *out) np_must_check;
+int np_ucx_render_csh(const struct np_env *env, struct np_buf *out) np_must_check;
+/* For a systemd EnvironmentFile=. */
+int np_ucx_render_env(const struct np_env *env, struct np_buf *out) np_must_check;
+
+#endif

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/cli.h"
+#include "agent/execute.h"
+#include "agent/journal.h"
+#include "agent/judge.h"
+#include "agent/lock.h"
+#include "agent/plan.h"
+#include "agent/selftest_run.h"
+#include "agent/wait.h"
+#include "base/child.h"
+
+#define LOCK_TIMEOUT_S	       30
+#define QUICK_RUNG_TIMEOUT_S   30
+#define MAX_ROUNDS	       4
+
+/* observe -> plan -> apply -> (wait) -> verify, as rounds: the last one finds
+ * nothing to do. What is written to files depends on which ports are usable, so
+ * the network comes first and is waited for. */
+struct apply {
+	struct np_config *cfg;
+	struct np_result *result;
+	struct np_netlink *nl;
+	struct np_facts facts;
+	struct np_selection sel;
+	bool waited;
+};
+
+static int observe(struct apply *ap)
+{
+	struct np_err *err = &ap->result->error;
+	int r;
+
+	np_selection_done(&ap->sel);
+	np_facts_done(&ap->facts);
+	r = np_observe(ap->cfg, NP_OBSERVE_WANTED, &ap->facts, err);
+	if (r == 0)
+		r = np_select(ap->cfg, &ap->facts, &ap->sel, err);
+	return r;
+}
+
+static int open_netlink(struct apply *ap)
+{
+	return ap->nl ? 0 : np_netlink_open(&ap->nl, &ap->result->error);
+}
+
+/* Runs what the plan says for @parts. Returns the number of actions, or < 0. */
+static int run_plan(struct apply *ap, unsigned int parts)
+{
+	np_auto_actions struct np_actions planned = { 0 };
+	struct np_actions *all = &ap->result->actions;
+	size_t from = all->n, n;
+	int r = np_plan_make(ap->cfg, &ap->facts, parts, &planned, &ap->result->error);
+
+	if (r < 0)
+		return r;
+	n = planned.n;
+	if (n == 0)
+		return 0;
+	r = open_netlink(ap);
+	if (r == 0 && np_actions_move(all, &planned) < 0)
+		r = np_err_nomem(&ap->result->error);
+	if (r == 0)
+		r = np_execute(ap->nl, all, from, &ap->result->error);
+	return r < 0 ? r : (int)n;
+}
+
+static int wait_for_fabric(struct apply *ap)
+{
+	int r;
+
+	if (ap->waited || !np_wait_needed(ap->cfg, &ap->facts, &ap->sel))
+		return 0;
+	ap->waited = true;
+	r = open_netlink(ap);
+	if (r == 0)
+		r = np_wait_ready(ap->cfg, ap->nl, &ap->facts, &ap->sel, ap->cfg->wait_s,
+				  &ap->result->error);
+	return r < 0 ? r : 1;
+}
+
+/* Rounds until the plan is empty. Returns 0 or a negative errno. */
+static int converge(struct apply *ap)
+{
+	for (int round = 0; round < MAX_ROUNDS; round++) {
+		bool alone = !ap->waited && np_wait_needed(ap->cfg, &ap->facts, &ap->sel);
+		int changed = run_plan(ap, alone ? NP_PLAN_NETDEVS : NP_PLAN_ALL), r;
+
+		if (changed < 0)
+			return changed;
+		if (changed > 0) {
+			r = observe(ap);
+			if (r < 0)
+				return r;
+		}
+		r = wait_for_fabric(ap);
+		if (r < 0)
+			return r;
+		if (r > 0) {
+			r = observe(ap);
+			if (r < 0)
+				return r;
+			continue;
+		}
+		if (changed == 0) {
+			ap->result->converged = true;
+			return 0;
+		}
+	}
+	return 0;
+}
+
+/* Files that were refused when written: the plan still wants them, and a check
+ * says why not. That is not ready, but no reason to call the run unfinished. */
+static bool only_refused_files_left(const struct np_actions *actions)
+{
+	for (size_t i = 0; i < actions->n; i++)
+		if (actions->v[i].status == NP_STATUS_FAILED)
+			return true;
+	return false;
+}
+
+static bool any_done(const struct np_actions *actions)
+{
+	for (size_t i = 0; i < actions->n; i++)
+		if (actions->v[i].status == NP_STATUS_DONE)
+			return true;
+	return false;
+}
+
+static int roll_back(struct apply *ap)
+{
+	struct np_result *result = ap->result;
+	struct np_err why = result->error, undo = { 0 };
+	bool touched = any_done(&result->actions);
+	size_t lost = ap->nl ? np_rollback(ap->nl, &result->actions, &undo) : 0;
+
+	result->error = why;
+	if (lost)
+		np_err_hint(&result->error, "look at the actions marked done: %zu could not be undone (%s)",
+			    lost, undo.message);
+	result->changed = lost > 0;
+	/* a refusal before anything was done has nothing to take back */
+	if (!touched && (why.num == -EADDRINUSE || why.num == -EBUSY || why.num == -ENODEV ||
+			 why.num == -ENOTUNIQ || np_streq(why.code, "netdev.not_ipoib") ||
+			 np_streq(why.code, "netdev.asked_twice")) &&
+	    result->actions.n == 0)
+		return np_verb_fail(result, NP_EXIT_REFUSED);
+	return np_verb_fail(result, NP_EXIT_ROLLED_BACK);
+}
+
+static int run_selftest(struct apply *ap, const struct np_cli *cli)
+{
+	const struct np_strv all = { 0 };
+	struct np_rung_options options = {
+		.rungs = &all,
+		.timeout_ms = 1000 * (cli->timeout_s > 0 ? cli->timeout_s : QUICK_RUNG_TIMEOUT_S),
+	};
+	struct np_err err = { 0 };
+	int r;
+
+	ap->result->selftest = json_array();
+	r = np_selftest_run(ap->cfg, &ap->facts, &ap->sel, &options, ap->result->selftest, &err);
+	if (r == -EINTR) {
+		ap->result->error = err;
+		return r;
+	}
+	/* the programs of the self-test are a package of their own */
+	if (r < 0)
+		np_checks_add(&ap->result->checks, "selftest", "nodeprep-selftest", NP_CHECK_FAIL,
+			      err.code[0] ? err.code : "selftest.not_run", err.hint, "%s",
+			      err.message);
+	return 0;
+}
+
+static int check_allowed(struct np_result *result)
+{
+	if (geteuid() == 0)
+		return 0;
+	np_err_set(&result->error, -EPERM, "privilege.root", "apply needs root");
+	np_err_hint(&result->error, "run it with sudo, or use nodeprep plan, which needs no privilege");
+	return np_verb_fail(result, NP_EXIT_REFUSED);
+}
+
+static int finish(struct apply *ap, const struct np_cli *cli)
+{
+	struct np_result *result = ap->result;
+
+	np_judge(ap->cfg, &ap->facts, &ap->sel, &result->checks);
+	if (!result->converged && !only_refused_files_left(&result->actions))
+		np_checks_add(&result->checks, "plan", "node", NP_CHECK_FAIL, "plan.not_converged",
+			      "run nodeprep plan: something on this node changes it back",
+			      "after %d rounds there is still something to do", MAX_ROUNDS);
+	if (!cli->no_selftest && run_selftest(ap, cli) < 0)
+		return roll_back(ap);
+	result->changed = any_done(&result->actions);
+	if (result->actions.n)
+		np_journal_close();
+	result->exit = np_result_ready(result) ? NP_EXIT_READY : NP_EXIT_NOT_READY;
+	return 0;
+}
+
+int np_verb_apply(const struct np_cli *cli, struct np_config *cfg, struct np_result *result)
+{
+	struct apply ap = { .cfg = cfg, .result = result };
+	_cleanup_close_ int lock = -1;
+	int r;
+
+	if (cli->dry_run)
+		return np_verb_plan(cli, cfg, result);
+	if (check_allowed(result) < 0)
+		return result->error.num;
+	lock = np_lock(LOCK_TIMEOUT_S, &result->error);
+	if (lock < 0)
+		return np_verb_fail(result, NP_EXIT_REFUSED);
+	r = observe(&ap);
+	if (r == 0)
+		r = converge(&ap);
+	r = r < 0 ? roll_back(&ap) : finish(&ap, cli);
+	np_netlink_close(&ap.nl);
+	np_selection_done(&ap.sel);
+	np_facts_done(&ap.facts);
+	return r;
+}

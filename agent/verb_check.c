@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <string.h>
+
+#include "agent/cli.h"
+#include "agent/judge.h"
+#include "agent/plan.h"
+
+/* plan and check: observe, plan, judge; nothing is changed. */
+
+static int look(struct np_config *cfg, struct np_result *result, struct np_facts *facts)
+{
+	int r = np_observe(cfg, NP_OBSERVE_WANTED, facts, &result->error);
+
+	if (r < 0)
+		return np_verb_fail(result, NP_EXIT_INTERNAL);
+	r = np_plan_make(cfg, facts, NP_PLAN_ALL, &result->actions, &result->error);
+	if (r < 0)
+		return np_verb_fail(result, r == -ENOMEM ? NP_EXIT_INTERNAL : NP_EXIT_REFUSED);
+	result->converged = result->actions.n == 0;
+	return 0;
+}
+
+static int judge(const struct np_config *cfg, const struct np_facts *facts,
+		 struct np_result *result)
+{
+	np_auto_selection struct np_selection sel = { 0 };
+
+	if (np_select(cfg, facts, &sel, &result->error) < 0)
+		return np_verb_fail(result, NP_EXIT_REFUSED);
+	np_judge(cfg, facts, &sel, &result->checks);
+	if (result->checks.failed) {
+		np_err_nomem(&result->error);
+		return np_verb_fail(result, NP_EXIT_INTERNAL);
+	}
+	return 0;
+}
+
+int np_verb_plan(const struct np_cli *cli, struct np_config *cfg, struct np_result *result)
+{
+	np_auto_facts struct np_facts facts = { 0 };
+	int r = look(cfg, result, &facts);
+
+	(void)cli;
+	if (r == 0)
+		r = judge(cfg, &facts, result);
+	return r;
+}
+
+int np_verb_check(const struct np_cli *cli, struct np_config *cfg, struct np_result *result)
+{
+	int r = np_verb_plan(cli, cfg, result);
+
+	if (r == 0)
+		result->exit = np_result_ready(result) ? NP_EXIT_READY : NP_EXIT_NOT_READY;
+	return r;
+}

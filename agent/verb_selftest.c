@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <string.h>
+
+#include "agent/cli.h"
+#include "agent/selftest_run.h"
+#include "base/user.h"
+
+#define DEFAULT_RUNG_TIMEOUT_S 60
+
+static int check_usage(const struct np_cli *cli, struct np_err *err)
+{
+	if (cli->as_root && cli->run_as) {
+		np_err_set(err, -EINVAL, "usage.value", "--as-root and --run-as exclude each other");
+		np_err_hint(err, "give one of them");
+		return -EINVAL;
+	}
+	if (cli->run_as) {
+		np_auto_user struct np_user user = { 0 };
+		int r = np_user_by_name(cli->run_as, &user, err);
+
+		if (r < 0)
+			return r;
+	}
+	for (size_t i = 0; i < cli->args.n; i++) {
+		const char *word = cli->args.v[i], *near;
+		bool known = false;
+		char shown[80];
+
+		for (size_t n = 0; np_rung_names[n]; n++)
+			known |= np_streq(np_rung_names[n], word);
+		if (known)
+			continue;
+		near = np_nearest(word, np_rung_names);
+		np_err_set(err, -EINVAL, "usage.unknown", "unknown rung \"%s\"%s%s%s",
+			   np_printable(word, shown, sizeof(shown)), near ? "; did you mean \"" : "",
+			   near ? near : "", near ? "\"?" : "");
+		np_err_hint(err, "see nodeprep selftest --help");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* A rung that was named and had to skip did not prove what was asked. */
+static bool named_rung_skipped(const struct np_cli *cli, const json_t *entries)
+{
+	const json_t *entry;
+	size_t i;
+
+	json_array_foreach(entries, i, entry)
+	{
+		const char *rung = json_string_value(json_object_get(entry, "rung"));
+
+		if (np_streq(json_string_value(json_object_get(entry, "status")), "skip") &&
+		    np_strv_has(&cli->args, rung ? rung : ""))
+			return true;
+	}
+	return false;
+}
+
+int np_verb_selftest(const struct np_cli *cli, struct np_config *cfg, struct np_result *result)
+{
+	np_auto_facts struct np_facts facts = { 0 };
+	np_auto_selection struct np_selection sel = { 0 };
+	struct np_rung_options options = {
+		.rungs = &cli->args,
+		.run_as = cli->run_as,
+		.as_root = cli->as_root,
+		.full = cli->full,
+		.timeout_ms = 1000 * (cli->timeout_s > 0 ? cli->timeout_s : DEFAULT_RUNG_TIMEOUT_S),
+		.env = &cli->env,
+	};
+	int r = check_usage(cli, &result->error);
+
+	if (r < 0)
+		return np_verb_fail(result, NP_EXIT_USAGE);
+	r = np_observe(cfg, NP_OBSERVE_WANTED, &facts, &result->error);
+	if (r < 0)
+		return np_verb_fail(result, NP_EXIT_INTERNAL);
+	if (np_select(cfg, &facts, &sel, &result->error) < 0)
+		return np_verb_fail(result, NP_EXIT_REFUSED);
+	result->selftest = json_array();
+	result->converged = true;
+	r = np_selftest_run(cfg, &facts, &sel, &options, result->selftest, &result->error);
+	if (r < 0)
+		return np_verb_fail(result, r == -ENOENT ? NP_EXIT_REFUSED : NP_EXIT_INTERNAL);
+	result->exit = np_result_ready(result) && !named_rung_skipped(cli, result->selftest) ?
+			       NP_EXIT_READY :
+			       NP_EXIT_NOT_READY;
+	return 0;
+}

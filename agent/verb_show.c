@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+
+#include "agent/cli.h"
+#include "agent/show.h"
+
+static int check_nouns(const struct np_cli *cli, struct np_err *err)
+{
+	for (size_t i = 0; i < cli->args.n; i++) {
+		const char *word = cli->args.v[i], *near;
+		bool known = false;
+		char shown[80];
+
+		for (size_t n = 0; np_show_nouns[n]; n++)
+			known |= np_streq(np_show_nouns[n], word);
+		if (known)
+			continue;
+		near = np_nearest(word, np_show_nouns);
+		np_err_set(err, -EINVAL, "usage.unknown", "show knows no \"%s\"%s%s%s",
+			   np_printable(word, shown, sizeof(shown)), near ? "; did you mean \"" : "",
+			   near ? near : "", near ? "\"?" : "");
+		np_err_hint(err, "see nodeprep show --help");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int np_verb_show(const struct np_cli *cli, struct np_config *cfg, struct np_result *result)
+{
+	np_auto_facts struct np_facts facts = { 0 };
+	int r = check_nouns(cli, &result->error);
+
+	if (r < 0)
+		return np_verb_fail(result, NP_EXIT_USAGE);
+	r = np_observe(cfg, NP_OBSERVE_ALL, &facts, &result->error);
+	if (r < 0)
+		return np_verb_fail(result, NP_EXIT_INTERNAL);
+	result->show = json_object();
+	for (size_t i = 0; np_show_nouns[i] && r == 0; i++) {
+		if (cli->args.n && !np_strv_has(&cli->args, np_show_nouns[i]))
+			continue;
+		r = np_show_add(result->show, np_show_nouns[i], cfg, &facts);
+	}
+	if (r < 0) {
+		np_err_nomem(&result->error);
+		return np_verb_fail(result, NP_EXIT_INTERNAL);
+	}
+	/* facts are not judged here */
+	result->converged = true;
+	return 0;
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/user.h"
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number)
+{
+	(void)number;
+	interrupted = 1;
+}
+
+void np_signals_install(void)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+bool np_interrupted(void)
+{
+	return interrupted != 0;
+}
+
+int64_t np_now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+void np_sleep_ms(int ms)
+{
+	struct timespec left = { .tv_sec = ms / 1000, .tv_nsec = (ms % 1000) * 1000000L };
+
+	nanosleep(&left, NULL);
+}
+
+/* ---- the child's side, between fork and exec ---- */
+
+static void limit_child(pid_t parent)
+{
+	struct rlimit no_core = { 0, 0 };
+	sigset_t none;
+
+	setpgid(0, 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(127);
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	setrlimit(RLIMIT_CORE, &no_core);
+	for (int number = 1; number < NSIG; number++)
+		signal(number, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void exec_child(const struct np_child_spec *spec, int out_fd, int log_fd, pid_t parent)
+{
+	int null_fd = open("/dev/null", O_RDWR), exec_fd = spec->exec_fd;
+
+	limit_child(parent);
+	/* keep the program's descriptor clear of 0..2 before those are replaced */
+	exec_fd = fcntl(exec_fd, F_DUPFD_CLOEXEC, 10);
+	if (exec_fd < 0 || null_fd < 0 || dup2(null_fd, 0) < 0 || dup2(out_fd, 1) < 0 ||
+	    dup2(log_fd, 2) < 0)
+		_exit(126);
+	close_range(3, (unsigned int)exec_fd - 1, 0);
+	close_range((unsigned int)exec_fd + 1, ~0U, 0);
+	if (chdir(spec->cwd ? spec->cwd : "/") < 0)
+		_exit(126);
+	if (spec->switch_user && np_user_become(spec->uid, spec->gid) < 0)
+		_exit(125);
+	/* changing identity clears the parent-death signal */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	fexecve(exec_fd, (char *const *)spec->argv, (char *const *)spec->envp);
+	_exit(127);
+}
+
+/* ---- the parent's side ---- */
+
+/* Takes what the pipe has; closes it at its end. */
+static void drain(int *fd, struct np_buf *buf, size_t max)
+{
+	char chunk[16384];
+	ssize_t got = read(*fd, chunk, sizeof(chunk));
+
+	if (got < 0 && (errno == EINTR || errno == EAGAIN))
+		return;
+	if (got <= 0) {
+		close(*fd);
+		*fd = -1;
+		return;
+	}
+	if (buf->len < max) {
+		size_t room = max - buf->len;
+
+		np_buf_add(buf, chunk, (size_t)got < room ? (size_t)got : room);
+	}
+}
+
+static void collect(int *out_fd, int *log_fd, const struct np_child_spec *spec,
+		    struct np_child_result *result)
+{
+	int64_t deadline = np_now_ms() + spec->timeout_ms;
+
+	while (*out_fd >= 0 || *log_fd >= 0) {
+		struct pollfd fds[2] = { { .fd = *out_fd, .events = POLLIN },
+					 { .fd = *log_fd, .events = POLLIN } };
+		int64_t left = deadline - np_now_ms();
+
+		if (left <= 0) {
+			result->timed_out = true;
+			return;
+		}
+		if (np_interrupted()) {
+			result->interrupted = true;
+			return;
+		}
+		if (poll(fds, 2, left > 200 ? 200 : (int)left) <= 0)
+			continue;
+		if (fds[0].revents)
+			drain(out_fd, &result->out, spec->stdout_max);
+		if (fds[1].revents)
+			drain(log_fd, &result->log, spec->stderr_max);
+	}
+}
+
+/* Reaps within what is left of the deadline, then kills the whole group. */
+static void reap(pid_t pid, struct np_child_result *result, int64_t deadline)
+{
+	int status = 0;
+
+	while (!result->timed_out && !result->interrupted) {
+		siginfo_t info = { 0 };
+
+		if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+		    info.si_pid == pid)
+			break;
+		if (np_now_ms() >= deadline)
+			result->timed_out = true;
+		else if (np_interrupted())
+			result->interrupted = true;
+		else
+			np_sleep_ms(2);
+	}
+	/* the group outlives its leader as long as that is not reaped */
+	kill(-pid, SIGKILL);
+	kill(pid, SIGKILL);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	result->exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	result->term_signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+int np_child_run(const struct np_child_spec *spec, struct np_child_result *result,
+		 struct np_err *err)
+{
+	_cleanup_close_ int out_fd = -1;
+	_cleanup_close_ int log_fd = -1;
+	int out_pipe[2], log_pipe[2];
+	int64_t deadline = np_now_ms() + spec->timeout_ms;
+	pid_t parent = getpid(), pid;
+
+	memset(result, 0, sizeof(*result));
+	if (pipe2(out_pipe, O_CLOEXEC) < 0)
+		return np_err_set(err, -errno, "internal.child", "cannot make a pipe: %s",
+				  strerror(errno));
+	out_fd = out_pipe[0];
+	if (pipe2(log_pipe, O_CLOEXEC) < 0) {
+		close(out_pipe[1]);
+		return np_err_set(err, -errno, "internal.child", "cannot make a pipe: %s",
+				  strerror(errno));
+	}
+	log_fd = log_pipe[0];
+	pid = fork();
+	if (pid == 0)
+		exec_child(spec, out_pipe[1], log_pipe[1], parent);
+	close(out_pipe[1]);
+	close(log_pipe[1]);
+	if (pid < 0)
+		return np_err_set(err, -errno, "internal.child", "cannot start %s: %s",
+				  spec->argv[0], strerror(errno));
+	setpgid(pid, pid);
+	collect(&out_fd, &log_fd, spec, result);
+	reap(pid, result, deadline);
+	if (result->out.failed || result->log.failed) {
+		np_child_result_done(result);
+		return np_err_nomem(err);
+	}
+	return 0;
+}
+
+void np_child_result_done(struct np_child_result *result)
+{
+	if (!result)
+		return;
+	np_buf_done(&result->out);
+	np_buf_done(&result->log);
+	memset(result, 0, sizeof(*result));
+}
+
+/* ---- a function under another identity ---- */
+
+static void run_as_user(uid_t uid, gid_t gid, int fd, pid_t parent,
+			int (*fn)(void *arg, struct np_buf *out), void *arg)
+{
+	struct np_buf out = { 0 };
+	int r;
+
+	limit_child(parent);
+	r = np_user_become(uid, gid);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (r == 0)
+		r = fn(arg, &out);
+	if (out.failed)
+		r = -ENOMEM;
+	if (write(fd, &r, sizeof(r)) != (ssize_t)sizeof(r))
+		_exit(1);
+	for (size_t put = 0; r == 0 && put < out.len;) {
+		ssize_t n = write(fd, out.data + put, out.len - put);
+
+		if (n <= 0)
+			_exit(1);
+		put += (size_t)n;
+	}
+	_exit(0);
+}
+
+int np_as_user(const char *user, uid_t uid, gid_t gid, int timeout_ms,
+	       int (*fn)(void *arg, struct np_buf *out), void *arg, struct np_buf *out,
+	       struct np_err *err)
+{
+	struct np_child_spec spec = { .timeout_ms = timeout_ms, .stdout_max = 64 << 20 };
+	np_auto_child_result struct np_child_result result = { 0 };
+	_cleanup_close_ int read_fd = -1;
+	int fds[2], none = -1, r;
+	pid_t parent = getpid(), pid;
+	int64_t deadline = np_now_ms() + timeout_ms;
+
+	if (uid == geteuid())
+		return fn(arg, out);
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return np_err_set(err, -errno, "internal.child", "cannot make a pipe: %s",
+				  strerror(errno));
+	read_fd = fds[0];
+	pid = fork();
+	if (pid == 0)
+		run_as_user(uid, gid, fds[1], parent, fn, arg);
+	close(fds[1]);
+	if (pid < 0)
+		return np_err_set(err, -errno, "internal.child", "cannot fork for user %s: %s",
+				  user, strerror(errno));
+	setpgid(pid, pid);
+	collect(&read_fd, &none, &spec, &result);
+	reap(pid, &result, deadline);
+	if (result.timed_out)
+		return np_err_set(err, -ETIMEDOUT, "file.timeout",
+				  "no answer within %d s while acting as user %s", timeout_ms / 1000,
+				  user);
+	if (result.interrupted)
+		return np_err_set(err, -EINTR, "internal.interrupted",
+				  "interrupted while acting as user %s", user);
+	if (result.out.len < sizeof(r))
+		return np_err_set(err, -EIO, "internal.child",
+				  "the process acting as user %s ended without an answer", user);
+	memcpy(&r, result.out.data, sizeof(r));
+	np_buf_add(out, result.out.data + sizeof(r), result.out.len - sizeof(r));
+	return out->failed ? np_err_nomem(err) : r;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NP_BASE_CHILD_H
+#define NP_BASE_CHILD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/str.h"
+
+/* ---- programs with a deadline ---- */
+
+/* How a child is run. No shell, no PATH, no inherited environment. */
+struct np_child_spec {
+	int exec_fd;		  /* program, opened O_PATH|O_CLOEXEC or O_RDONLY|O_CLOEXEC */
+	const char *const *argv;  /* NULL-terminated */
+	const char *const *envp;  /* the whole environment, NULL-terminated */
+	const char *cwd;	  /* directory entered before exec; NULL = "/" */
+	bool switch_user;	  /* become uid/gid/supplementary groups of the database for uid */
+	uid_t uid;
+	gid_t gid;
+	int timeout_ms;		  /* hard deadline, then SIGKILL for its process group; > 0 */
+	size_t stdout_max;	  /* bytes of stdout kept; more is read and dropped */
+	size_t stderr_max;
+};
+
+struct np_child_result {
+	bool timed_out;
+	bool interrupted; /* @np_interrupted became true while it ran: killed */
+	int exit_status;  /* 0..255, or -1 when it did not exit */
+	int term_signal;  /* or 0 */
+	struct np_buf out; /* its stdout */
+	struct np_buf log; /* its stderr */
+};
+
+/* Runs to the end or the deadline. The child gets no-new-privileges, no core
+ * dumps, a parent-death signal, its own process group, /dev/null as stdin and
+ * no descriptor but 0..2; of that group nothing is left when it returns.
+ * Returns 0 when it was started (whatever it then did: see @result), else a
+ * negative errno with message. np_child_result_done frees. */
+int np_child_run(const struct np_child_spec *spec, struct np_child_result *result,
+		 struct np_err *err) np_must_check;
+void np_child_result_done(struct np_child_result *result);
+
+#define np_auto_child_result np_auto(np_child_result_done)
+
+/* ---- a function under another identity ---- */
+
+/* Forks; the child becomes uid/gid (supplementary groups of @user), drops all
+ * capabilities, runs fn(arg, out) and sends @out back; fn's return value (0 or
+ * negative errno) is the function's. When the caller already is uid, fn runs in
+ * this process. -ETIMEDOUT after @timeout_ms (a hung network file system).
+ * fn must not touch stdout. */
+int np_as_user(const char *user, uid_t uid, gid_t gid, int timeout_ms,
+	       int (*fn)(void *arg, struct np_buf *out), void *arg, struct np_buf *out,
+	       struct np_err *err) np_must_check;
+
+/* ---- signals ---- */
+
+/* Installs handlers for SIGTERM, SIGINT and SIGHUP that only set the flag. */
+void np_signals_install(void);
+bool np_interrupted(void);
+
+/* ---- time ---- */
+
+int64_t np_now_ms(void); /* CLOCK_MONOTONIC */
+/* Sleeps, but returns early when a signal came. */
+void np_sleep_ms(int ms);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/user.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/str.h"
+
+#define PASSWD_ENTRY_MAX 16384
+
+static int fill(const struct passwd *entry, struct np_user *out, struct np_err *err)
+{
+	struct np_user user = { .uid = entry->pw_uid, .gid = entry->pw_gid };
+
+	if (!np_strcpy(user.name, sizeof(user.name), entry->pw_name))
+		return np_err_set(err, -ENAMETOOLONG, "usage.user", "user name \"%s\" is too long",
+				  entry->pw_name);
+	user.home = strdup(entry->pw_dir ? entry->pw_dir : "");
+	if (!user.home)
+		return np_err_nomem(err);
+	*out = user;
+	return 0;
+}
+
+int np_user_by_name(const char *name, struct np_user *out, struct np_err *err)
+{
+	_cleanup_free_ char *memory = malloc(PASSWD_ENTRY_MAX);
+	struct passwd entry, *found = NULL;
+	char shown[80];
+	int r;
+
+	if (!memory)
+		return np_err_nomem(err);
+	r = getpwnam_r(name, &entry, memory, PASSWD_ENTRY_MAX, &found);
+	if (found)
+		return fill(found, out, err);
+	np_printable(name, shown, sizeof(shown));
+	if (r == 0 || r == ENOENT || r == ESRCH) {
+		np_err_set(err, -ENOENT, "usage.user", "no user \"%s\" in the password database",
+			   shown);
+		np_err_hint(err, "give a user name that `getent passwd` knows");
+		return -ENOENT;
+	}
+	return np_err_set(err, -r, "usage.user", "cannot look up user \"%s\": %s", shown,
+			  strerror(r));
+}
+
+int np_user_by_uid(uid_t uid, struct np_user *out, struct np_err *err)
+{
+	_cleanup_free_ char *memory = malloc(PASSWD_ENTRY_MAX);
+	struct passwd entry, *found = NULL;
+	int r;
+
+	if (!memory)
+		return np_err_nomem(err);
+	r = getpwuid_r(uid, &entry, memory, PASSWD_ENTRY_MAX, &found);
+	if (found)
+		return fill(found, out, err);
+	return np_err_set(err, r ? -r : -ENOENT, "usage.user",
+			  "no user with uid %u in the password database", (unsigned int)uid);
+}
+
+void np_user_done(struct np_user *user)
+{
+	if (!user)
+		return;
+	free(user->home);
+	memset(user, 0, sizeof(*user));
+}
+
+int np_user_become(uid_t uid, gid_t gid)
+{
+	np_auto_user struct np_user user = { 0 };
+	int r;
+
+	if (np_user_by_uid(uid, &user, NULL) == 0)
+		r = initgroups(user.name, gid);
+	else
+		r = setgroups(0, NULL);
+	/* an ordinary user cannot change groups, and need not when it is itself */
+	if (r < 0 && !(errno == EPERM && uid == getuid()))
+		return -errno;
+	if (setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
+		return -errno;
+	if (uid != 0 && setuid(0) == 0)
+		return -EPERM;
+	prctl(PR_SET_KEEPCAPS, 0);
+	return 0;
+}

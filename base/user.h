@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NP_BASE_USER_H
+#define NP_BASE_USER_H
+
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+
+/* An entry of the password database (getpwnam_r: files, LDAP, ...). */
+struct np_user {
+	char name[33];
+	uid_t uid;
+	gid_t gid;
+	char *home;
+};
+
+/* Returns 0, -ENOENT (no such user, code "usage.user") or another negative errno
+ * with message. np_user_done frees. */
+int np_user_by_name(const char *name, struct np_user *out, struct np_err *err) np_must_check;
+int np_user_by_uid(uid_t uid, struct np_user *out, struct np_err *err) np_must_check;
+void np_user_done(struct np_user *user);
+#define np_auto_user np_auto(np_user_done)
+
+/* For a child: becomes that user for good (supplementary groups of the database,
+ * none where it has no entry; all capabilities gone). Does not allow a way back.
+ * Returns 0 or a negative errno. */
+int np_user_become(uid_t uid, gid_t gid) np_must_check;
+
+#endif

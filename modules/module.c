@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+#include "modules/module.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+#define MODULE_DIR "/sys/module"
+
+const struct np_kmod_info np_kmod_known[] = {
+	{ "ib_core", "RDMA core" },
+	{ "ib_umad", "management datagrams: port queries, subnet manager" },
+	{ "ib_uverbs", "RDMA from user space: UCX, NCCL" },
+	{ "ib_ipoib", "IP over InfiniBand: ib0" },
+	{ "rdma_cm", "RDMA connections by IP address" },
+	{ "rdma_ucm", "RDMA connections by IP address from user space" },
+	{ "mlx4_core", "ConnectX-3 driver" },
+	{ "mlx4_ib", "ConnectX-3 RDMA" },
+	{ "mlx5_core", "ConnectX-4 and newer driver" },
+	{ "mlx5_ib", "ConnectX-4 and newer RDMA" },
+	{ "gdrdrv", "GPU memory mapped to the CPU: gdr_copy" },
+	{ "nvidia", "GPU driver" },
+	{ "nvidia_uvm", "CUDA memory" },
+	{ "nvidia_peermem", "GPU memory for the HCA: GPUDirect RDMA" },
+	{ NULL, NULL },
+};
+
+const char *np_kmod_state_str(enum np_kmod_state s)
+{
+	switch (s) {
+	case NP_KMOD_ABSENT:
+		return "absent";
+	case NP_KMOD_BUILTIN:
+		return "builtin";
+	case NP_KMOD_LIVE:
+		return "live";
+	case NP_KMOD_COMING:
+		return "coming";
+	case NP_KMOD_GOING:
+		return "going";
+	case NP_KMOD_UNKNOWN:
+		break;
+	}
+	return "unknown";
+}
+
+/* False for what is no module name; it must not become a path either. */
+static bool normal_name(const char *name, char *out, size_t size)
+{
+	if (!*name || *name == '.' || strchr(name, '/') || !np_strcpy(out, size, name))
+		return false;
+	for (char *c = out; *c; c++)
+		if (*c == '-')
+			*c = '_';
+	return true;
+}
+
+static enum np_kmod_state read_state(int fd)
+{
+	char text[32];
+	int len = np_file_read_line_at(fd, "initstate", text, sizeof(text));
+
+	if (len == -ENOENT)
+		return NP_KMOD_BUILTIN;
+	if (len < 0)
+		return NP_KMOD_UNKNOWN;
+	for (int s = NP_KMOD_LIVE; s <= NP_KMOD_GOING; s++)
+		if (strcmp(text, np_kmod_state_str((enum np_kmod_state)s)) == 0)
+			return (enum np_kmod_state)s;
+	return NP_KMOD_UNKNOWN;
+}
+
+static void observe_at(int modules_fd, const char *name, struct np_kmod *out)
+{
+	_cleanup_close_ int fd = -1;
+	char text[32];
+	uint64_t refcnt;
+
+	memset(out, 0, sizeof(*out));
+	out->refcnt = -1;
+	if (!normal_name(name, out->name, sizeof(out->name))) {
+		out->state = NP_KMOD_ABSENT;
+		return;
+	}
+	fd = openat(modules_fd, out->name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0) {
+		out->state = errno == ENOENT ? NP_KMOD_ABSENT : NP_KMOD_UNKNOWN;
+		return;
+	}
+	out->state = read_state(fd);
+	if (np_file_read_line_at(fd, "version", out->version, sizeof(out->version)) < 0)
+		out->version[0] = '\0';
+	if (out->state != NP_KMOD_BUILTIN &&
+	    np_file_read_line_at(fd, "refcnt", text, sizeof(text)) >= 0 &&
+	    np_parse_u64(text, 10, INT_MAX, &refcnt) == 0)
+		out->refcnt = (int)refcnt;
+}
+
+/* Without /sys/module there is nothing to be read: -1 makes everything unknown. */
+static int open_modules(void)
+{
+	return open(MODULE_DIR, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+void np_kmod_observe(const char *name, struct np_kmod *out)
+{
+	_cleanup_close_ int fd = open_modules();
+
+	observe_at(fd, name, out);
+}
+
+int np_kmods_observe(struct np_kmods *out, struct np_err *err)
+{
+	_cleanup_close_ int fd = open_modules();
+	size_t n = NP_ARRAY_SIZE(np_kmod_known) - 1;
+	struct np_kmod *v = calloc(n, sizeof(*v));
+
+	if (!v)
+		return np_err_nomem(err);
+	for (size_t i = 0; i < n; i++)
+		observe_at(fd, np_kmod_known[i].name, &v[i]);
+	out->v = v;
+	out->n = n;
+	return 0;
+}
+
+void np_kmods_done(struct np_kmods *list)
+{
+	if (!list)
+		return;
+	free(list->v);
+	memset(list, 0, sizeof(*list));
+}
+
+const struct np_kmod *np_kmods_find(const struct np_kmods *list, const char *name)
+{
+	char wanted[64];
+
+	if (!normal_name(name, wanted, sizeof(wanted)))
+		return NULL;
+	for (size_t i = 0; i < list->n; i++)
+		if (strcmp(list->v[i].name, wanted) == 0)
+			return &list->v[i];
+	return NULL;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NP_MODULES_MODULE_H
+#define NP_MODULES_MODULE_H
+
+#include <stdbool.h>
+
+#include "base/str.h"
+
+/* Kernel modules by /sys/module (which also knows built-in ones), so that it
+ * works where /proc/modules does not exist. */
+
+enum np_kmod_state {
+	NP_KMOD_UNKNOWN,
+	NP_KMOD_ABSENT,	 /* not in /sys/module */
+	NP_KMOD_BUILTIN, /* there, without initstate */
+	NP_KMOD_LIVE,
+	NP_KMOD_COMING,
+	NP_KMOD_GOING,
+};
+
+struct np_kmod {
+	char name[64];
+	enum np_kmod_state state;
+	char version[64]; /* "" = none given */
+	int refcnt;	  /* -1 = unknown */
+};
+
+struct np_kmods {
+	struct np_kmod *v;
+	size_t n;
+};
+
+/* The state of one module; '-' and '_' in @name are the same, as in kmod.
+ * Never fails: what cannot be read is unknown. */
+void np_kmod_observe(const char *name, struct np_kmod *out);
+const char *np_kmod_state_str(enum np_kmod_state s); /* "live", "builtin", "absent", ... */
+
+/* The modules that nodeprep knows, with what each is for; ends with name NULL.
+ * The list is also what a configuration may name. */
+struct np_kmod_info {
+	const char *name;
+	const char *purpose;
+};
+extern const struct np_kmod_info np_kmod_known[];
+
+/* State of every known module, in list order. Returns 0 or -ENOMEM. */
+int np_kmods_observe(struct np_kmods *out, struct np_err *err) np_must_check;
+void np_kmods_done(struct np_kmods *list);
+const struct np_kmod *np_kmods_find(const struct np_kmods *list, const char *name);
+
+#endif

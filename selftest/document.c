@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+#include "selftest/document.h"
+
+#include <jansson.h>
+#include <math.h>
+
+#ifndef NP_VERSION
+#define NP_VERSION "0"
+#endif
+
+static const char *status_str(enum np_rung_status status)
+{
+	switch (status) {
+	case NP_RUNG_OK:
+		return "ok";
+	case NP_RUNG_SKIP:
+		return "skip";
+	default:
+		return "fail";
+	}
+}
+
+/* To three places: finer is noise. */
+static json_t *rounded(double value)
+{
+	return json_real(round(value * 1000) / 1000);
+}
+
+/* A string that is valid UTF-8 whatever came from outside. */
+static json_t *text(const char *s)
+{
+	char shown[4 * 640 + 1];
+	json_t *value = json_string(s);
+
+	return value ? value : json_string(np_printable(s, shown, sizeof(shown)));
+}
+
+static json_t *size_json(const struct np_rung_size *size)
+{
+	return json_pack("{s:I, s:o, s:o}", "size_bytes", (json_int_t)size->size_bytes,
+			 "latency_us", rounded(size->latency_us), "bandwidth_MBps",
+			 rounded(size->bandwidth_MBps));
+}
+
+static json_t *result_json(const struct np_rung_result *result)
+{
+	size_t n = result->n_sizes;
+	json_t *sizes = json_array();
+
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(sizes, size_json(&result->sizes[i]));
+	return json_pack("{s:s, s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "rung",
+			 result->rung, "device", text(result->device), "transport",
+			 text(result->transport), "status", status_str(result->status), "code",
+			 result->code, "message", text(result->message), "hint",
+			 text(result->hint), "size_bytes",
+			 n ? json_integer((json_int_t)result->sizes[n - 1].size_bytes) :
+			     json_null(),
+			 "latency_us", n ? rounded(result->sizes[0].latency_us) : json_null(),
+			 "bandwidth_MBps",
+			 n ? rounded(result->sizes[n - 1].bandwidth_MBps) : json_null(), "sizes",
+			 sizes);
+}
+
+char *np_document(const struct np_rung_report *report, const struct np_err *error)
+{
+	bool ready = !error && np_rung_report_ok(report);
+	json_t *list = json_array(), *document;
+	char *out = NULL, *line = NULL;
+
+	for (size_t i = 0; i < report->n; i++)
+		json_array_append_new(list, result_json(&report->v[i]));
+	document = json_pack("{s:i, s:s, s:s, s:b, s:b, s:[], s:[], s:o}", "schema", 1, "verb",
+			     "selftest", "version", NP_VERSION, "changed", 0, "ready", ready,
+			     "actions", "checks", "selftest", list);
+	if (document && error)
+		json_object_set_new(document, "error",
+				    json_pack("{s:s, s:o, s:o}", "code", error->code, "message",
+					      text(error->message), "hint", text(error->hint)));
+	if (document)
+		out = json_dumps(document, JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(12));
+	json_decref(document);
+	if (out)
+		line = np_asprintf("%s\n", out);
+	free(out);
+	return line;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "selftest/rung.h"
+
+const struct np_rung np_rungs[] = {
+	{ "tcp", "UCX tcp, loopback over the address of an IPoIB netdev", np_rung_tcp },
+	{ "rc", "UCX rc (reliable connection) through a port of an HCA", np_rung_rc },
+	{ NULL, NULL, NULL },
+};
+
+const struct np_rung *np_rung_find(const char *name)
+{
+	for (const struct np_rung *rung = np_rungs; rung->name; rung++)
+		if (np_streq(rung->name, name))
+			return rung;
+	return NULL;
+}
+
+const char *np_rung_nearest(const char *name)
+{
+	const char *names[NP_ARRAY_SIZE(np_rungs)];
+
+	for (size_t i = 0; i < NP_ARRAY_SIZE(np_rungs); i++)
+		names[i] = np_rungs[i].name;
+	return np_nearest(name, names);
+}
+
+struct np_rung_result *np_rung_add(struct np_rung_report *report, const char *rung,
+				   const char *device)
+{
+	struct np_rung_result *grown, *result;
+
+	grown = reallocarray(report->v, report->n + 1, sizeof(*report->v));
+	if (!grown)
+		return NULL;
+	report->v = grown;
+	result = &report->v[report->n++];
+	memset(result, 0, sizeof(*result));
+	np_strcpy(result->rung, sizeof(result->rung), rung);
+	np_strcpy(result->device, sizeof(result->device), device ? device : "");
+	return result;
+}
+
+void np_rung_report_done(struct np_rung_report *report)
+{
+	if (!report)
+		return;
+	free(report->v);
+	report->v = NULL;
+	report->n = 0;
+}
+
+static void take_error(struct np_rung_result *result, enum np_rung_status status,
+		       const struct np_err *err)
+{
+	result->status = status;
+	np_strcpy(result->code, sizeof(result->code), err->code);
+	np_strcpy(result->message, sizeof(result->message), err->message);
+	np_strcpy(result->hint, sizeof(result->hint), err->hint);
+}
+
+void np_rung_fail(struct np_rung_result *result, const struct np_err *err)
+{
+	take_error(result, NP_RUNG_FAIL, err);
+}
+
+void np_rung_skip(struct np_rung_result *result, const struct np_err *err)
+{
+	take_error(result, NP_RUNG_SKIP, err);
+}
+
+void np_rung_ok(struct np_rung_result *result, const char *fmt, ...)
+{
+	va_list args;
+
+	result->status = NP_RUNG_OK;
+	result->code[0] = '\0';
+	result->hint[0] = '\0';
+	va_start(args, fmt);
+	vsnprintf(result->message, sizeof(result->message), fmt, args);
+	va_end(args);
+}
+
+bool np_rung_report_ok(const struct np_rung_report *report)
+{
+	for (size_t i = 0; i < report->n; i++)
+		if (report->v[i].status != NP_RUNG_OK)
+			return false;
+	return report->n > 0;
+}
+
+const char *np_size_str(uint64_t bytes, char out[32])
+{
+	static const char *const units[] = { "B", "KiB", "MiB", "GiB" };
+	size_t unit = 0;
+
+	while (unit + 1 < NP_ARRAY_SIZE(units) && bytes >= 1024 && bytes % 1024 == 0) {
+		bytes /= 1024;
+		unit++;
+	}
+	snprintf(out, 32, "%llu %s", (unsigned long long)bytes, units[unit]);
+	return out;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+#include "selftest/ucp_engine.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/log.h"
+#include "selftest/ucp_link.h"
+#include "selftest/ucp_move.h"
+
+static void *host_alloc(void *ctx, size_t len, struct np_err *err)
+{
+	void *mem = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)ctx;
+	if (mem == MAP_FAILED) {
+		np_err_nomem(err);
+		return NULL;
+	}
+	return mem;
+}
+
+static void host_release(void *ctx, void *mem, size_t len)
+{
+	(void)ctx;
+	munmap(mem, len);
+}
+
+const struct np_ucp_mem np_ucp_mem_host = {
+	.name = "host memory",
+	.type = UCS_MEMORY_TYPE_HOST,
+	.alloc = host_alloc,
+	.release = host_release,
+};
+
+static const uint64_t quick_sizes[] = { 8, 4096, 65536, 1048576, 8388608 };
+static const uint64_t full_sizes[] = {
+	1,     4,      16,	64,	 256,	   1024,     4096,
+	16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864,
+};
+
+static int check_carrier(struct np_ucp_link *link, struct np_rung_result *result,
+			 struct np_err *err)
+{
+	const struct np_ucp_spec *spec = link->spec;
+	struct np_ucx_lanes lanes;
+	char code[48];
+	int ret;
+
+	ret = np_ucp_link_lanes(link, &lanes, err);
+	if (ret < 0)
+		return ret;
+	np_ucx_lanes_str(&lanes, result->transport, sizeof(result->transport));
+	if (np_ucx_lanes_only(&lanes, spec->carriers, spec->device))
+		return 0;
+	snprintf(code, sizeof(code), "selftest.%s.other_transport", spec->rung);
+	np_err_set(err, -EPROTO, code, "asked for %s%s%s, but %s carried the messages", spec->tls,
+		   spec->device ? " on " : "", spec->device ? spec->device : "",
+		   result->transport[0] ? result->transport : "nothing that UCX names");
+	np_err_hint(err, "see which transports and devices this UCX has: ucx_info -d");
+	return -EPROTO;
+}
+
+static int prove_sizes(struct np_ucp_link *link, struct np_ucp_buffers *buffers,
+		       struct np_rung_result *result, struct np_err *err)
+{
+	const uint64_t *sizes = link->spec->full ? full_sizes : quick_sizes;
+	size_t n = link->spec->full ? NP_ARRAY_SIZE(full_sizes) : NP_ARRAY_SIZE(quick_sizes);
+
+	for (size_t i = 0; i < n; i++) {
+		struct np_rung_size measured = { .size_bytes = sizes[i] };
+		int ret;
+
+		ret = np_ucp_latency(link, buffers, sizes[i], &measured.latency_us, err);
+		if (ret == 0 && i == 0) /* before it moves megabytes over the wrong one */
+			ret = check_carrier(link, result, err);
+		if (ret == 0)
+			ret = np_ucp_bandwidth(link, buffers, sizes[i], &measured.bandwidth_MBps,
+					       err);
+		if (ret < 0)
+			return ret;
+		np_debug("%s: %llu B: %.2f us, %.1f MB/s", link->spec->rung,
+			 (unsigned long long)sizes[i], measured.latency_us,
+			 measured.bandwidth_MBps);
+		result->sizes[result->n_sizes++] = measured;
+	}
+	return check_carrier(link, result, err);
+}
+
+/* Corrupt data is worth a name of what brought it. */
+static void name_carrier(struct np_ucp_link *link, struct np_rung_result *result)
+{
+	struct np_ucx_lanes lanes;
+
+	if (!result->transport[0] && np_ucp_link_lanes(link, &lanes, NULL) == 0)
+		np_ucx_lanes_str(&lanes, result->transport, sizeof(result->transport));
+}
+
+int np_ucp_prove(const struct np_ucp_spec *spec, struct np_rung_result *result,
+		 struct np_err *err)
+{
+	struct np_ucp_buffers buffers = { 0 };
+	struct np_ucp_link link;
+	int ret;
+
+	_Static_assert(NP_ARRAY_SIZE(full_sizes) <= NP_RUNG_SIZES_MAX, "too many sizes");
+	ret = np_ucp_link_open(&link, spec, err);
+	if (ret == 0)
+		ret = np_ucp_buffers_alloc(&buffers, spec, err);
+	if (ret == 0)
+		ret = prove_sizes(&link, &buffers, result, err);
+	if (ret == -EBADMSG)
+		name_carrier(&link, result);
+	/* requests may hold the buffers until the workers are gone */
+	np_ucp_link_close(&link);
+	np_ucp_buffers_done(&buffers);
+	return ret;
+}

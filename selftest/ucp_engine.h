@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NP_SELFTEST_UCP_ENGINE_H
+#define NP_SELFTEST_UCP_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <ucp/api/ucp.h>
+
+#include "base/err.h"
+#include "selftest/rung.h"
+
+/*
+ * What every UCX rung does: one process, one context, two workers joined by
+ * their addresses; tagged messages of several sizes both ways, each with its own
+ * payload, every byte verified at the receiver; latency as half a ping-pong,
+ * bandwidth with a window of messages outstanding; and at the end the question
+ * to the endpoint what carried them. UCX is configured through its API alone.
+ */
+
+/* Where the messages lie. */
+struct np_ucp_mem {
+	const char *name; /* "host memory" */
+	ucs_memory_type_t type;
+	/* NULL with message on failure */
+	void *(*alloc)(void *ctx, size_t len, struct np_err *err);
+	void (*release)(void *ctx, void *mem, size_t len);
+	/* Copies between @mem and the host, done when they return; 0 or a negative
+	 * errno with message. Both NULL: the CPU can reach the memory itself. */
+	int (*write)(void *ctx, void *mem, const void *host, size_t len, struct np_err *err);
+	int (*read)(void *ctx, void *host, const void *mem, size_t len, struct np_err *err);
+	void *ctx;
+};
+
+extern const struct np_ucp_mem np_ucp_mem_host;
+
+struct np_ucp_setting {
+	const char *name; /* without UCX_ */
+	const char *value;
+};
+
+struct np_ucp_spec {
+	const char *rung;		       /* "rc": codes are "selftest.rc...." */
+	const char *tls;		       /* UCX_TLS */
+	const char *net_devices;	       /* UCX_NET_DEVICES; NULL = UCX's choice */
+	const struct np_ucp_setting *settings; /* more, up to name NULL; or NULL. One of
+						* them set in the environment (--env) wins */
+	const char *const *carriers;	       /* transports that may carry the messages, NULL-terminated */
+	const char *device;		       /* the device they must use, or NULL */
+	const struct np_ucp_mem *mem;
+	bool no_peer_errors; /* for transports that cannot report a failed peer */
+	bool full;	     /* powers of 4 from 1 B to 64 MiB */
+	int64_t deadline_ms; /* np_now_ms() by which it gives up */
+};
+
+/* Runs it all. Fills sizes (also those done before a failure) and transport of
+ * @result; the verdict is the caller's. Returns 0, or a negative errno with
+ *   selftest.data_corrupt        a byte differs, or too few arrived (-EBADMSG)
+ *   selftest.timeout             the deadline passed (-ETIMEDOUT)
+ *   selftest.RUNG.no_transport   UCX has no such transport on this device (-ENODEV)
+ *   selftest.RUNG.other_transport  something else carried the messages (-EPROTO)
+ *   selftest.RUNG.memlock        memory could not be registered (-ENOMEM)
+ *   selftest.RUNG.endpoint       the connection failed (-ECONNRESET)
+ *   selftest.RUNG.ucx            UCX failed otherwise (-EIO) */
+int np_ucp_prove(const struct np_ucp_spec *spec, struct np_rung_result *result,
+		 struct np_err *err) np_must_check;
+
+#endif

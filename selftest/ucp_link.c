@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT */
+#include "selftest/ucp_link.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/child.h"
+#include "base/log.h"
+#include "selftest/ucx_log.h"
+
+/* The clock is read once in so many rounds of progress. */
+#define CLOCK_EVERY 64
+
+static int set_code(const struct np_ucp_spec *spec, const char *what, char code[48])
+{
+	return snprintf(code, 48, "selftest.%s.%s", spec->rung, what);
+}
+
+/* The limit that a failed registration ran into; false when there is none. */
+static bool memlock_limit(unsigned long long *kib)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
+		return false;
+	*kib = (unsigned long long)limit.rlim_cur / 1024;
+	return true;
+}
+
+int np_ucp_link_error(const struct np_ucp_spec *spec, ucs_status_t status, const char *doing,
+		      struct np_err *err)
+{
+	const char *said = np_ucx_log_first();
+	unsigned long long kib;
+	const char *what = "ucx", *hint = "read UCX's own messages on stderr";
+	int num = -EIO;
+	char code[48];
+
+	if (status == UCS_ERR_NO_DEVICE) {
+		what = "no_transport";
+		hint = "see which transports and devices this UCX has: ucx_info -d";
+		num = -ENODEV;
+	} else if ((np_ucx_log_memlock() || status == UCS_ERR_NO_MEMORY) &&
+		   memlock_limit(&kib)) {
+		set_code(spec, "memlock", code);
+		np_err_set(err, -ENOMEM, code,
+			   "memory cannot be registered while %s: the memlock limit is %llu KiB",
+			   doing, kib);
+		np_err_hint(err, "raise the memlock limit to unlimited (ulimit -l; "
+				 "/etc/security/limits.d, LimitMEMLOCK= in units)");
+		return -ENOMEM;
+	} else if (status == UCS_ERR_ENDPOINT_TIMEOUT || status == UCS_ERR_TIMED_OUT ||
+		   status == UCS_ERR_CONNECTION_RESET || status == UCS_ERR_UNREACHABLE ||
+		   status == UCS_ERR_NOT_CONNECTED || status == UCS_ERR_REJECTED) {
+		what = "endpoint";
+		hint = "check the port's state and error counters, and for RoCE its GIDs";
+		num = -ECONNRESET;
+	}
+	set_code(spec, what, code);
+	np_err_set(err, num, code, "UCX failed while %s: %s%s%s", doing, ucs_status_string(status),
+		   *said ? ": " : "", said);
+	np_err_hint(err, "%s", hint);
+	return num;
+}
+
+static int configure(const struct np_ucp_spec *spec, ucp_config_t *config, struct np_err *err)
+{
+	const struct np_ucp_setting fixed[] = {
+		{ "TLS", spec->tls },
+		{ "NET_DEVICES", spec->net_devices ? spec->net_devices : "all" },
+		{ NULL, NULL },
+	};
+	const struct np_ucp_setting *const lists[] = { fixed, spec->settings };
+
+	for (size_t i = 0; i < NP_ARRAY_SIZE(lists); i++) {
+		for (const struct np_ucp_setting *s = lists[i]; s && s->name; s++) {
+			ucs_status_t status;
+			char name[64];
+
+			snprintf(name, sizeof(name), "UCX_%s", s->name);
+			if (lists[i] != fixed && getenv(name))
+				continue;
+			status = ucp_config_modify(config, s->name, s->value);
+			if (status != UCS_OK)
+				return np_ucp_link_error(spec, status, "configuring it", err);
+			np_debug("%s=%s", name, s->value);
+		}
+	}
+	return 0;
+}
+
+static int open_context(struct np_ucp_link *link, struct np_err *err)
+{
+	ucp_params_t params = {
+		.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED,
+		.features = UCP_FEATURE_TAG,
+		.mt_workers_shared = 0,
+	};
+	ucp_config_t *config = NULL;
+	ucs_status_t status;
+	int ret;
+
+	status = ucp_config_read(NULL, NULL, &config);
+	if (status != UCS_OK)
+		return np_ucp_link_error(link->spec, status, "reading its configuration", err);
+	ret = configure(link->spec, config, err);
+	if (ret == 0) {
+		status = ucp_init(&params, config, &link->context);
+		if (status != UCS_OK) {
+			link->context = NULL;
+			ret = np_ucp_link_error(link->spec, status, "opening the transport", err);
+		}
+	}
+	ucp_config_release(config);
+	return ret;
+}
+
+static void on_peer_error(void *arg, ucp_ep_h ep, ucs_status_t status)
+{
+	struct np_ucp_link *link = arg;
+
+	(void)ep;
+	link->peer_status = status;
+}
+
+static int open_endpoint(struct np_ucp_link *link, int from, struct np_err *err)
+{
+	ucp_address_t *address = NULL;
+	ucp_ep_params_t params;
+	ucs_status_t status;
+	size_t len;
+
+	status = ucp_worker_get_address(link->worker[1 - from], &address, &len);
+	if (status != UCS_OK)
+		return np_ucp_link_error(link->spec, status, "asking for the worker address", err);
+	memset(&params, 0, sizeof(params));
+	params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
+			    UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+	params.address = address;
+	params.err_mode = link->spec->no_peer_errors ? UCP_ERR_HANDLING_MODE_NONE :
+						       UCP_ERR_HANDLING_MODE_PEER;
+	params.err_handler.cb = on_peer_error;
+	params.err_handler.arg = link;
+	status = ucp_ep_create(link->worker[from], &params, &link->ep[from]);
+	ucp_worker_release_address(link->worker[1 - from], address);
+	if (status != UCS_OK) {
+		link->ep[from] = NULL;
+		return np_ucp_link_error(link->spec, status, "connecting", err);
+	}
+	return 0;
+}
+
+int np_ucp_link_open(struct np_ucp_link *link, const struct np_ucp_spec *spec, struct np_err *err)
+{
+	ucp_worker_params_t params = {
+		.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
+		.thread_mode = UCS_THREAD_MODE_SINGLE,
+	};
+	int ret;
+
+	memset(link, 0, sizeof(*link));
+	link->spec = spec;
+	link->peer_status = UCS_OK;
+	np_ucx_log_start();
+	ret = open_context(link, err);
+	if (ret < 0)
+		return ret;
+	for (int i = 0; i < 2; i++) {
+		ucs_status_t status = ucp_worker_create(link->context, &params, &link->worker[i]);
+
+		if (status != UCS_OK) {
+			link->worker[i] = NULL;
+			return np_ucp_link_error(spec, status, "opening the device", err);
+		}
+	}
+	for (int i = 0; i < 2; i++) {
+		if (np_ucx_log_memlock())
+			return np_ucp_link_error(spec, UCS_ERR_NO_MEMORY, "opening the device", err);
+		ret = open_endpoint(link, i, err);
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
+}
+
+static void progress(struct np_ucp_link *link)
+{
+	for (int i = 0; i < 2; i++)
+		if (link->worker[i])
+			ucp_worker_progress(link->worker[i]);
+}
+
+static void close_endpoints(struct np_ucp_link *link)
+{
+	/* a second to flush, and not beyond the deadline by more than that */
+	int64_t until = np_now_ms() + 1000;
+	ucp_request_param_t param = { 0 };
+	ucs_status_ptr_t closing[2] = { NULL, NULL };
+
+	if (link->peer_status != UCS_OK) {
+		param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+		param.flags = UCP_EP_CLOSE_FLAG_FORCE;
+	}
+	for (int i = 0; i < 2; i++)
+		if (link->ep[i])
+			closing[i] = ucp_ep_close_nbx(link->ep[i], &param);
+	for (int i = 0; i < 2; i++) {
+		if (!UCS_PTR_IS_PTR(closing[i]))
+			continue;
+		while (ucp_request_check_status(closing[i]) == UCS_INPROGRESS && np_now_ms() < until)
+			progress(link);
+		ucp_request_free(closing[i]);
+	}
+}
+
+void np_ucp_link_close(struct np_ucp_link *link)
+{
+	if (!link)
+		return;
+	if (link->peer_status != UCS_OK)
+		np_ucx_log_quiet();
+	close_endpoints(link);
+	for (int i = 0; i < 2; i++)
+		if (link->worker[i])
+			ucp_worker_destroy(link->worker[i]);
+	if (link->context)
+		ucp_cleanup(link->context);
+	memset(link, 0, sizeof(*link));
+}
+
+static ucs_status_t request_status(const struct np_ucp_request *request)
+{
+	return UCS_PTR_IS_PTR(request->ptr) ? ucp_request_check_status(request->ptr) :
+					      UCS_PTR_STATUS(request->ptr);
+}
+
+void np_ucp_link_drop(struct np_ucp_link *link, struct np_ucp_request *requests, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (request_status(&requests[i]) == UCS_INPROGRESS)
+			ucp_request_cancel(link->worker[requests[i].worker], requests[i].ptr);
+	progress(link);
+	for (size_t i = 0; i < n; i++) {
+		if (UCS_PTR_IS_PTR(requests[i].ptr))
+			ucp_request_free(requests[i].ptr);
+		requests[i].ptr = NULL;
+	}
+}
+
+/* How many are under way; *failed becomes the status of one that failed. */
+static size_t under_way(const struct np_ucp_request *requests, size_t n, ucs_status_t *failed)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		ucs_status_t status = request_status(&requests[i]);
+
+		if (status == UCS_INPROGRESS)
+			count++;
+		else if (status != UCS_OK)
+			*failed = status;
+	}
+	return count;
+}
+
+int np_ucp_link_wait(struct np_ucp_link *link, struct np_ucp_request *requests, size_t n,
+		     const char *doing, struct np_err *err)
+{
+	ucs_status_t failed = UCS_OK;
+	bool late = false;
+
+	for (unsigned int round = 1; under_way(requests, n, &failed) > 0; round++) {
+		if (failed != UCS_OK || link->peer_status != UCS_OK || late)
+			break;
+		progress(link);
+		if (round % CLOCK_EVERY == 0)
+			late = np_now_ms() >= link->spec->deadline_ms;
+		if (np_ucx_log_memlock()) /* UCX would try for ever */
+			failed = UCS_ERR_NO_MEMORY;
+	}
+	if (failed == UCS_OK)
+		failed = link->peer_status;
+	if (failed != UCS_OK || late)
+		link->peer_status = failed != UCS_OK ? failed : UCS_ERR_TIMED_OUT;
+	np_ucp_link_drop(link, requests, n);
+	if (failed != UCS_OK)
+		return np_ucp_link_error(link->spec, failed, doing, err);
+	if (!late)
+		return 0;
+	np_err_set(err, -ETIMEDOUT, "selftest.timeout",
+		   "%s did not end before the deadline", doing);
+	np_err_hint(err, "look at the port's error counters for a bad link, or allow more time "
+			 "with --timeout");
+	return -ETIMEDOUT;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NP_SELFTEST_UCP_LINK_H
+#define NP_SELFTEST_UCP_LINK_H
+
+#include "selftest/ucp_engine.h"
+#include "selftest/ucx_lanes.h"
+
+/* Two workers of one process with an endpoint each way. */
+struct np_ucp_link {
+	const struct np_ucp_spec *spec;
+	ucp_context_h context;
+	ucp_worker_h worker[2];
+	ucp_ep_h ep[2];		  /* ep[i]: worker i to the other */
+	ucs_status_t peer_status; /* of the error callback, UCS_OK = none */
+};
+
+/* Opens it. np_ucp_link_close also after a failure. Errors: np_ucp_prove. */
+int np_ucp_link_open(struct np_ucp_link *link, const struct np_ucp_spec *spec,
+		     struct np_err *err) np_must_check;
+void np_ucp_link_close(struct np_ucp_link *link);
+
+/* A message under way, or done (ptr is NULL or an error). */
+struct np_ucp_request {
+	ucs_status_ptr_t ptr;
+	int worker; /* whose it is */
+};
+
+/* Lets both workers progress until none of the @n requests is under way, then
+ * frees them; cancels them on failure. @doing completes "while ...". */
+int np_ucp_link_wait(struct np_ucp_link *link, struct np_ucp_request *requests, size_t n,
+		     const char *doing, struct np_err *err) np_must_check;
+
+/* Frees requests, cancelling those under way. */
+void np_ucp_link_drop(struct np_ucp_link *link, struct np_ucp_request *requests, size_t n);
+
+/* What carries the messages of both endpoints. */
+int np_ucp_link_lanes(struct np_ucp_link *link, struct np_ucx_lanes *lanes,
+		      struct np_err *err) np_must_check;
+
+/* Error of a UCX call, with UCX's own first words about it. */
+int np_ucp_link_error(const struct np_ucp_spec *spec, ucs_status_t status, const char *doing,
+		      struct np_err *err);
+
+#endif

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+#include "selftest/ucp_move.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "selftest/pattern.h"
+
+/* Bytes outstanding at most, unless a single message is larger. */
+#define WINDOW_BYTES (16u << 20)
+#define WINDOW_MIN   2u
+#define WINDOW_MAX   64u
+#define LARGEST_QUICK (8u << 20)
+#define LARGEST_FULL (64u << 20)
+/* Bytes that the ping-pong of one size moves each way, and its iterations. */
+#define PINGPONG_BYTES (16u << 20)
+#define PINGPONG_MIN 3u
+#define PINGPONG_MAX 200u
+#define WARM_UP 2u
+#define ROUNDS 3u /* of windows, each way */
+
+/* A message: where it goes and what is in it. */
+struct message {
+	uint64_t tag, seed;
+	char *tx, *rx;
+	size_t size;
+	int from; /* worker */
+};
+
+static double now_us(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec * 1e6 + (double)ts.tv_nsec / 1e3;
+}
+
+static int cmp_double(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(double *values, size_t n)
+{
+	qsort(values, n, sizeof(*values), cmp_double);
+	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+static size_t window_of(uint64_t size)
+{
+	size_t window = WINDOW_BYTES / size;
+
+	if (window < WINDOW_MIN)
+		return WINDOW_MIN;
+	return window > WINDOW_MAX ? WINDOW_MAX : window;
+}
+
+int np_ucp_buffers_alloc(struct np_ucp_buffers *buffers, const struct np_ucp_spec *spec,
+			 struct np_err *err)
+{
+	size_t largest = spec->full ? LARGEST_FULL : LARGEST_QUICK;
+	size_t size = WINDOW_MIN * largest > WINDOW_BYTES ? WINDOW_MIN * largest : WINDOW_BYTES;
+
+	buffers->mem = spec->mem;
+	buffers->size = size;
+	buffers->tx = spec->mem->alloc(spec->mem->ctx, size, err);
+	if (!buffers->tx)
+		return -ENOMEM;
+	buffers->rx = spec->mem->alloc(spec->mem->ctx, size, err);
+	if (!buffers->rx)
+		return -ENOMEM;
+	if (spec->mem->write) {
+		buffers->host = malloc(largest);
+		if (!buffers->host)
+			return np_err_nomem(err);
+	}
+	/* any seed does; a new one each run keeps an old run's memory from passing */
+	if (getrandom(&buffers->base, sizeof(buffers->base), GRND_NONBLOCK) < 0)
+		buffers->base = (uint64_t)now_us();
+	return 0;
+}
+
+void np_ucp_buffers_done(struct np_ucp_buffers *buffers)
+{
+	if (!buffers)
+		return;
+	if (buffers->tx)
+		buffers->mem->release(buffers->mem->ctx, buffers->tx, buffers->size);
+	if (buffers->rx)
+		buffers->mem->release(buffers->mem->ctx, buffers->rx, buffers->size);
+	free(buffers->host);
+	memset(buffers, 0, sizeof(*buffers));
+}
+
+static int prepare(struct np_ucp_buffers *buffers, size_t slot, uint64_t size, int from,
+		   struct message *m, struct np_err *err)
+{
+	const struct np_ucp_mem *mem = buffers->mem;
+	int ret;
+
+	m->tag = ++buffers->sequence;
+	m->seed = np_pattern_seed(buffers->base, m->tag);
+	m->size = size;
+	m->from = from;
+	m->tx = buffers->tx + slot * size;
+	m->rx = buffers->rx + slot * size;
+	np_pattern_fill(mem->write ? buffers->host : m->tx, size, m->seed);
+	if (mem->write) {
+		ret = mem->write(mem->ctx, m->tx, buffers->host, size, err);
+		if (ret < 0)
+			return ret;
+	}
+	np_pattern_poison(mem->write ? buffers->host : m->rx, size, m->seed);
+	return mem->write ? mem->write(mem->ctx, m->rx, buffers->host, size, err) : 0;
+}
+
+#ifdef NP_TEST_HOOKS
+/* Tests only: flips a bit in the middle of the message that NP_TEST_CORRUPT counts to. */
+static void corrupt_for_test(char *received, size_t size, uint64_t nth)
+{
+	const char *wanted = getenv("NP_TEST_CORRUPT");
+	uint64_t n;
+
+	if (wanted && np_parse_u64(wanted, 10, UINT64_MAX, &n) == 0 && n == nth)
+		received[size / 2] ^= 0x10;
+}
+#else
+static inline void corrupt_for_test(char *received, size_t size, uint64_t nth)
+{
+	(void)received;
+	(void)size;
+	(void)nth;
+}
+#endif
+
+static int verify(struct np_ucp_buffers *buffers, const struct message *m, struct np_err *err)
+{
+	const struct np_ucp_mem *mem = buffers->mem;
+	char *received = mem->read ? buffers->host : m->rx;
+	struct np_pattern_diff diff;
+	char size[32];
+	int ret;
+
+	if (mem->read) {
+		ret = mem->read(mem->ctx, received, m->rx, m->size, err);
+		if (ret < 0)
+			return ret;
+	}
+	buffers->verified++;
+	corrupt_for_test(received, m->size, buffers->verified);
+	if (np_pattern_check(received, m->size, m->seed, &diff))
+		return 0;
+	np_err_set(err, -EBADMSG, "selftest.data_corrupt",
+		   "message %llu (%s) arrived corrupt: byte at offset %zu is 0x%02x, expected 0x%02x",
+		   (unsigned long long)buffers->verified, np_size_str(m->size, size), diff.offset,
+		   diff.got, diff.expected);
+	np_err_hint(err, "take this node out of service and test its HCA, memory and PCIe link");
+	return -EBADMSG;
+}
+
+static void post_receive(struct np_ucp_link *link, const struct message *m,
+			 struct np_ucp_request *request)
+{
+	ucp_request_param_t param = {
+		.op_attr_mask = UCP_OP_ATTR_FIELD_MEMORY_TYPE,
+		.memory_type = link->spec->mem->type,
+	};
+
+	request->worker = 1 - m->from;
+	request->ptr = ucp_tag_recv_nbx(link->worker[request->worker], m->rx, m->size, m->tag,
+					UINT64_MAX, &param);
+}
+
+static void post_send(struct np_ucp_link *link, const struct message *m,
+		      struct np_ucp_request *request)
+{
+	ucp_request_param_t param = {
+		.op_attr_mask = UCP_OP_ATTR_FIELD_MEMORY_TYPE,
+		.memory_type = link->spec->mem->type,
+	};
+
+	request->worker = m->from;
+	request->ptr = ucp_tag_send_nbx(link->ep[m->from], m->tx, m->size, m->tag, &param);
+}
+
+static void say_doing(const struct np_ucp_link *link, const struct message *m, char out[96])
+{
+	char size[32];
+
+	snprintf(out, 96, "sending %s over %s", np_size_str(m->size, size), link->spec->tls);
+}
+
+/* One message there and one back. */
+static int ping_pong(struct np_ucp_link *link, struct np_ucp_buffers *buffers, uint64_t size,
+		     double *half_us, struct np_err *err)
+{
+	struct np_ucp_request receive[2] = { 0 }, send[2] = { 0 };
+	struct message m[2];
+	char doing[96];
+	double start;
+	int ret;
+
+	for (int i = 0; i < 2; i++) {
+		ret = prepare(buffers, (size_t)i, size, i, &m[i], err);
+		if (ret < 0)
+			return ret;
+	}
+	say_doing(link, &m[0], doing);
+	start = now_us();
+	for (int i = 0; i < 2; i++) {
+		post_receive(link, &m[i], &receive[i]);
+		post_send(link, &m[i], &send[i]);
+		ret = np_ucp_link_wait(link, &receive[i], 1, doing, err);
+		if (i == 1)
+			*half_us = (now_us() - start) / 2;
+		if (ret < 0)
+			break;
+	}
+	if (ret == 0)
+		ret = np_ucp_link_wait(link, send, 2, doing, err);
+	np_ucp_link_drop(link, send, 2);
+	for (int i = 0; i < 2 && ret == 0; i++)
+		ret = verify(buffers, &m[i], err);
+	return ret;
+}
+
+int np_ucp_latency(struct np_ucp_link *link, struct np_ucp_buffers *buffers, uint64_t size,
+		   double *latency_us, struct np_err *err)
+{
+	double samples[PINGPONG_MAX];
+	size_t n = PINGPONG_BYTES / size;
+
+	n = n < PINGPONG_MIN ? PINGPONG_MIN : n > PINGPONG_MAX ? PINGPONG_MAX : n;
+	for (size_t i = 0; i < WARM_UP + n; i++) {
+		double half_us = 0;
+		int ret = ping_pong(link, buffers, size, &half_us, err);
+
+		if (ret < 0)
+			return ret;
+		if (i >= WARM_UP)
+			samples[i - WARM_UP] = half_us;
+	}
+	*latency_us = median(samples, n);
+	return 0;
+}
+
+/* A window of messages one way. */
+static int window(struct np_ucp_link *link, struct np_ucp_buffers *buffers, uint64_t size,
+		  int from, double *MBps, struct np_err *err)
+{
+	struct np_ucp_request receives[WINDOW_MAX], sends[WINDOW_MAX];
+	struct message m[WINDOW_MAX];
+	size_t n = window_of(size);
+	char doing[96];
+	double start;
+	int ret;
+
+	for (size_t i = 0; i < n; i++) {
+		ret = prepare(buffers, i, size, from, &m[i], err);
+		if (ret < 0)
+			return ret;
+	}
+	say_doing(link, &m[0], doing);
+	for (size_t i = 0; i < n; i++)
+		post_receive(link, &m[i], &receives[i]);
+	start = now_us();
+	for (size_t i = 0; i < n; i++)
+		post_send(link, &m[i], &sends[i]);
+	ret = np_ucp_link_wait(link, receives, n, doing, err);
+	*MBps = (double)(n * size) / (now_us() - start);
+	if (ret == 0)
+		ret = np_ucp_link_wait(link, sends, n, doing, err);
+	np_ucp_link_drop(link, sends, n);
+	for (size_t i = 0; i < n && ret == 0; i++)
+		ret = verify(buffers, &m[i], err);
+	return ret;
+}
+
+int np_ucp_bandwidth(struct np_ucp_link *link, struct np_ucp_buffers *buffers, uint64_t size,
+		     double *bandwidth_MBps, struct np_err *err)
+{
+	double samples[2 * ROUNDS];
+	size_t n = 0;
+
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		for (int from = 0; from < 2; from++) {
+			int ret = window(link, buffers, size, from, &samples[n++], err);
+
+			if (ret < 0)
+				return ret;
+		}
+	}
+	*bandwidth_MBps = median(samples, n);
+	return 0;
+}

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""The simulated node: parts of tests/sim/simnode."""
