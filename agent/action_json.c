@@ -46,24 +46,30 @@ static int decode_bytes(const json_t *object, struct np_buf *out)
 
 static json_t *encode_address(const struct np_netdev_addr *addr)
 {
-	char text[NP_INET_STRLEN], broadcast[INET_ADDRSTRLEN] = "";
+	char text[NP_INET_STRLEN], broadcast[INET_ADDRSTRLEN] = "", peer[INET6_ADDRSTRLEN] = "";
 
 	np_inet_str(&addr->inet, text);
 	if (addr->has_broadcast)
 		inet_ntop(AF_INET, addr->broadcast, broadcast, sizeof(broadcast));
-	return json_pack("{s:s, s:s, s:i, s:i, s:s}", "address", text, "broadcast", broadcast,
-			 "scope", (int)addr->scope, "flags", (int)addr->flags, "label",
-			 addr->label);
+	if (addr->has_peer)
+		inet_ntop(addr->inet.family, addr->peer, peer, sizeof(peer));
+	return json_pack("{s:s, s:s, s:s, s:i, s:I, s:s, s:I, s:I, s:I}", "address", text,
+			 "broadcast", broadcast, "peer", peer, "scope", (int)addr->scope, "flags",
+			 (json_int_t)addr->flags, "label", addr->label, "valid_s",
+			 (json_int_t)addr->valid_s, "preferred_s", (json_int_t)addr->preferred_s,
+			 "metric", (json_int_t)addr->metric);
 }
 
 static int decode_address(const json_t *object, struct np_netdev_addr *out)
 {
-	const char *text, *broadcast, *label;
-	int scope, flags;
+	json_int_t flags, valid_s, preferred_s, metric;
+	const char *text, *broadcast, *peer, *label;
+	int scope;
 
-	if (json_unpack((json_t *)object, "{s:s, s:s, s:i, s:i, s:s}", "address", &text,
-			"broadcast", &broadcast, "scope", &scope, "flags", &flags, "label",
-			&label) < 0)
+	if (json_unpack((json_t *)object, "{s:s, s:s, s:s, s:i, s:I, s:s, s:I, s:I, s:I}",
+			"address", &text, "broadcast", &broadcast, "peer", &peer, "scope", &scope,
+			"flags", &flags, "label", &label, "valid_s", &valid_s, "preferred_s",
+			&preferred_s, "metric", &metric) < 0)
 		return -EINVAL;
 	memset(out, 0, sizeof(*out));
 	if (np_inet_parse_any(text, &out->inet) < 0)
@@ -73,8 +79,16 @@ static int decode_address(const json_t *object, struct np_netdev_addr *out)
 			return -EINVAL;
 		out->has_broadcast = true;
 	}
+	if (*peer) {
+		if (inet_pton(out->inet.family, peer, out->peer) != 1)
+			return -EINVAL;
+		out->has_peer = true;
+	}
 	out->scope = (uint8_t)scope;
 	out->flags = (uint32_t)flags;
+	out->valid_s = (uint32_t)valid_s;
+	out->preferred_s = (uint32_t)preferred_s;
+	out->metric = (uint32_t)metric;
 	np_strcpy(out->label, sizeof(out->label), label);
 	return 0;
 }

@@ -8,7 +8,8 @@
 #include "base/log.h"
 #include "base/user.h"
 
-/* Who gets a .nccl.conf without being named: whoever called sudo, else the caller. */
+/* Who gets a .nccl.conf without being named: whoever called sudo, else root. An
+ * ordinary user who only looks is not asked to have one. */
 static int add_invoking_user(struct np_config *cfg, struct np_err *err)
 {
 	const char *sudo_user = geteuid() == 0 ? getenv("SUDO_USER") : NULL;
@@ -16,8 +17,7 @@ static int add_invoking_user(struct np_config *cfg, struct np_err *err)
 
 	if (sudo_user && *sudo_user && np_user_by_name(sudo_user, &user, NULL) == 0)
 		return np_strv_add(&cfg->users, user.name) < 0 ? np_err_nomem(err) : 0;
-	/* a process without an entry in the password database has no home to serve */
-	if (np_user_by_uid(geteuid(), &user, NULL) == 0)
+	if (geteuid() == 0 && np_user_by_uid(geteuid(), &user, NULL) == 0)
 		return np_strv_add(&cfg->users, user.name) < 0 ? np_err_nomem(err) : 0;
 	return 0;
 }

@@ -48,14 +48,11 @@ static int run_action(struct np_netlink *nl, const struct np_action *a, struct n
 
 int np_execute(struct np_netlink *nl, struct np_actions *actions, size_t from, struct np_err *err)
 {
-	int r = np_journal_write(actions, err);
-
-	if (r < 0)
-		return r;
 	for (size_t i = from; i < actions->n; i++)
 		actions->v[i].status = NP_STATUS_NOT_RUN;
 	for (size_t i = from; i < actions->n; i++) {
 		struct np_action *a = &actions->v[i];
+		int r;
 
 		if (np_interrupted())
 			return np_err_set(err, -EINTR, "internal.interrupted",

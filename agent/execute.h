@@ -7,8 +7,8 @@
 /* The only code that changes the system. */
 
 /*
- * Runs @actions[@from..] in order and marks each; the undo of all of them is in
- * the journal before the first runs. Stops at the first failure or when a signal
+ * Runs @actions[@from..] in order and marks each; the caller has put the undo of
+ * all of them into the journal. Stops at the first failure or when a signal
  * came. -EACCES with code "file.refused" marks that action failed and goes on: a
  * hostile home is no reason to take the network back.
  * Returns 0, -EINTR (a signal), or the negative errno of the failed action.

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/judge.h"
 
+#include <errno.h>
 #include <linux/rtnetlink.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "agent/nccl_conf.h"
+#include "agent/plan.h"
 
 /* ---- netdevs ---- */
 
@@ -242,7 +244,9 @@ void np_judge_files(const struct np_config *cfg, const struct np_facts *facts,
 				      f->in_home ? "file.home_refused" : "file.refused", f->hint,
 				      "not touched: %s", f->reason);
 		else if (f->status == NP_TARGET_UNKNOWN)
-			np_checks_add(out, "file", f->path, NP_CHECK_UNKNOWN, "file.unreadable",
+			np_checks_add(out, "file", f->path,
+				      f->num == -EACCES ? NP_CHECK_UNKNOWN : NP_CHECK_FAIL,
+				      "file.unreadable",
 				      f->hint, "cannot be read: %s", f->reason);
 		if (f->in_home && f->network_fs)
 			np_checks_add(out, "file", f->path, NP_CHECK_WARN, "nccl.shared_home",
@@ -253,6 +257,29 @@ void np_judge_files(const struct np_config *cfg, const struct np_facts *facts,
 	}
 }
 
+/* Files that can be read and must not be replaced (a symlink in /etc): no matter as
+ * long as their content is right. */
+static void judge_kept_files(const struct np_config *cfg, const struct np_facts *facts,
+			     const struct np_selection *sel, struct np_checks *out)
+{
+	for (size_t i = 0; i < facts->n_files; i++) {
+		const struct np_target_file *f = &facts->files[i].file;
+		np_auto_buf struct np_buf content = { 0 };
+		bool wanted = false;
+
+		if (f->status != NP_TARGET_PRESENT || !f->reason[0])
+			continue;
+		if (np_plan_file_content(cfg, facts, sel, &facts->files[i], &wanted, &content,
+					 NULL) < 0)
+			out->failed = true;
+		else if (wanted && (content.len != f->content.len ||
+				    memcmp(content.data, f->content.data, content.len) != 0))
+			np_checks_add(out, "file", f->path, NP_CHECK_FAIL, "file.refused", f->hint,
+				      "its content should change, but it is not touched: %s",
+				      f->reason);
+	}
+}
+
 void np_judge(const struct np_config *cfg, const struct np_facts *facts,
 	      const struct np_selection *sel, struct np_checks *out)
 {
@@ -260,4 +287,5 @@ void np_judge(const struct np_config *cfg, const struct np_facts *facts,
 	np_judge_netdevs(cfg, facts, sel, out);
 	np_judge_modules(cfg, facts, out);
 	np_judge_files(cfg, facts, out);
+	judge_kept_files(cfg, facts, sel, out);
 }

@@ -134,14 +134,14 @@ static void edit_one(const char *old, size_t old_len, const struct np_nccl_key *
 int np_nccl_conf_edit(const char *old, size_t old_len, const struct np_nccl_key *keys,
 		      size_t n_keys, struct np_buf *out, struct np_err *err)
 {
-	np_auto_buf struct np_buf text = {0};
+	np_auto_buf struct np_buf text = { 0 };
 	int r = check_keys(keys, n_keys, err);
 
 	if (r < 0)
 		return r;
 	np_buf_add(&text, old_len ? old : "", old_len);
 	for (size_t i = 0; i < n_keys && !text.failed; i++) {
-		struct np_buf next = {0};
+		struct np_buf next = { 0 };
 
 		np_buf_add(&next, "", 0);
 		edit_one(text.data ? text.data : "", text.len, &keys[i], &next);

@@ -271,7 +271,7 @@ static void lint_repeated(struct lint *lint)
 
 int np_nccl_conf_lint(const char *text, size_t len, struct np_nccl_issues *out)
 {
-	struct np_nccl_issues found = {0};
+	struct np_nccl_issues found = { 0 };
 	struct lint lint = {.out = &found};
 	struct np_nccl_line line;
 	size_t pos = 0;

@@ -137,7 +137,7 @@ static bool value_takes(const char *value, const struct np_strv *wanted,
 /* "a,b"; with @complement those of @all that are not in @names. */
 static char *join(const char *prefix, const struct np_strv *names, const struct np_strv *but)
 {
-	struct np_buf out = {0};
+	struct np_buf out = { 0 };
 	const char *separator = "";
 
 	np_buf_str(&out, prefix);

@@ -126,17 +126,46 @@ static int nccl_content(const struct np_config *cfg, const struct np_facts *fact
 
 /* ---- UCX ---- */
 
+/* UCX wants "mlx5_0:1": a CA that the admin names without a port stands for its
+ * ACTIVE ports, or for port 1. */
+static int with_port_numbers(const struct np_facts *facts, const char *list, struct np_buf *out)
+{
+	np_auto_strv struct np_strv parts = { 0 };
+
+	if (!list)
+		return 0;
+	np_buf_str(out, "");
+	if (np_strv_split(&parts, list, ",") < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < parts.n; i++) {
+		const struct np_ca *ca = np_cas_find(&facts->cas, parts.v[i]);
+		size_t before = out->len;
+
+		for (size_t p = 0; ca && p < ca->n_ports; p++)
+			if (ca->ports[p].state == NP_PORT_ACTIVE)
+				np_buf_printf(out, "%s%s:%d", out->len ? "," : "", ca->name,
+					      ca->ports[p].num);
+		if (out->len == before)
+			np_buf_printf(out, "%s%s%s", out->len ? "," : "", parts.v[i], ca ? ":1" : "");
+	}
+	return out->failed ? -ENOMEM : 0;
+}
+
 static int ucx_content(const struct np_config *cfg, const struct np_facts *facts,
 		       const struct np_selection *sel, enum np_file_role role, bool *wanted,
 		       struct np_buf *content, struct np_err *err)
 {
 	np_auto_strv struct np_strv ports = { 0 };
+	np_auto_buf struct np_buf devices = { 0 };
 	struct np_ucx_input input = cfg->ucx;
 	struct np_env env = { 0 };
 	int r;
 
-	if (np_usable_ports(cfg, facts, &ports) < 0)
+	if (np_usable_ports(cfg, facts, &ports) < 0 ||
+	    with_port_numbers(facts, input.net_devices, &devices) < 0)
 		return np_err_nomem(err);
+	if (input.net_devices)
+		input.net_devices = devices.data;
 	input.hca_ports = &ports;
 	input.netdev = sel->primary && is_addressed(sel, sel->primary) ? sel->primary->name : NULL;
 	input.gdr_copy = facts->gdrdrv.usable;
@@ -216,8 +245,11 @@ int np_plan_files(const struct np_config *cfg, const struct np_facts *facts,
 		bool wanted = false;
 		int r;
 
-		/* refused and unreadable files are a matter of judgement, not of change */
-		if (fact->file.status != NP_TARGET_PRESENT && fact->file.status != NP_TARGET_ABSENT)
+		/* refused and unreadable files are a matter of judgement, not of change; so
+		 * is one that can be read and must not be replaced (a symlink in /etc) */
+		if ((fact->file.status != NP_TARGET_PRESENT &&
+		     fact->file.status != NP_TARGET_ABSENT) ||
+		    fact->file.reason[0])
 			continue;
 		r = np_plan_file_content(cfg, facts, sel, fact, &wanted, &content, err);
 		if (r < 0)

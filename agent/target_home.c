@@ -74,7 +74,7 @@ static int read_job(void *arg, struct np_buf *out)
 {
 	const struct job *job = arg;
 	struct answer answer;
-	np_auto_buf struct np_buf content = {0};
+	np_auto_buf struct np_buf content = { 0 };
 	_cleanup_close_ int home = -1;
 	struct statfs fs;
 
@@ -196,7 +196,7 @@ static bool impossible_home(const struct np_target_file *f, struct np_target_loo
 void np_target_home_read(struct np_target_file *f)
 {
 	struct job job = {.file = f, .name = base_name(f->path)};
-	np_auto_buf struct np_buf out = {0};
+	np_auto_buf struct np_buf out = { 0 };
 	struct answer answer;
 	struct np_err err;
 
@@ -227,7 +227,7 @@ int np_target_home_write(const struct np_target_file *f, const void *data, size_
 			 const struct np_file_attr *attr, struct np_err *err)
 {
 	struct job job = {f, base_name(f->path), data, len, attr};
-	np_auto_buf struct np_buf out = {0};
+	np_auto_buf struct np_buf out = { 0 };
 	struct answer answer;
 	struct np_err local;
 	int r;

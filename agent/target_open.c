@@ -65,8 +65,10 @@ static int open_by_steps(int dirfd, const char *path, int flags)
 
 int np_target_open_beneath(int dirfd, const char *path, int flags)
 {
+	/* O_NOFOLLOW with O_PATH gives the link itself, to be described; without O_PATH
+	 * it would turn the ELOOP of a link into ENOTDIR where a directory is wanted */
 	struct open_how how = {
-		.flags = (unsigned int)(flags | O_NOFOLLOW | O_CLOEXEC),
+		.flags = (unsigned int)(flags | O_CLOEXEC | (flags & O_PATH ? O_NOFOLLOW : 0)),
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS,
 	};
 	long fd = syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
@@ -207,7 +209,7 @@ void np_target_read_at(int dirfd, const char *name, struct np_target_look *look,
 	/* O_NONBLOCK: should a FIFO have come in between, do not wait for its writer */
 	_cleanup_close_ int fd =
 		np_target_open_beneath(dirfd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-	np_auto_buf struct np_buf text = {0};
+	np_auto_buf struct np_buf text = { 0 };
 	struct stat st;
 	int r;
 

@@ -93,7 +93,7 @@ static int add_tls(const struct np_ucx_input *in, struct np_env *env, struct np_
 
 static int add_net_devices(const struct np_ucx_input *in, struct np_env *env, struct np_err *err)
 {
-	np_auto_buf struct np_buf value = {0};
+	np_auto_buf struct np_buf value = { 0 };
 	bool any_hca = in->hca_ports && in->hca_ports->n > 0;
 	/* tcp has no device without the netdev (and Dask hangs); the guide's list has
 	 * no tcp, but a list of nothing would be an error in UCX */
@@ -133,7 +133,7 @@ static int add_dask(struct np_env *env, struct np_err *err)
 
 int np_ucx_env(const struct np_ucx_input *in, struct np_env *out, struct np_err *err)
 {
-	struct np_env env = {0};
+	struct np_env env = { 0 };
 	int r = 0;
 
 	if (in->profile != NP_UCX_OFF) {
@@ -167,7 +167,7 @@ void np_env_done(struct np_env *env)
 static int render(const struct np_env *env, const char *about, const char *format,
 		  struct np_buf *out)
 {
-	struct np_buf text = {0};
+	struct np_buf text = { 0 };
 
 	np_buf_printf(&text,
 		      "# Written by nodeprep; changes made here are lost. To change the values, edit\n"

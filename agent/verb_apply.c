@@ -27,6 +27,7 @@ struct apply {
 	struct np_facts facts;
 	struct np_selection sel;
 	bool waited;
+	bool refused; /* the node must not be changed like this: exit 3 */
 };
 
 static int observe(struct apply *ap)
@@ -37,8 +38,10 @@ static int observe(struct apply *ap)
 	np_selection_done(&ap->sel);
 	np_facts_done(&ap->facts);
 	r = np_observe(ap->cfg, NP_OBSERVE_WANTED, &ap->facts, err);
-	if (r == 0)
-		r = np_select(ap->cfg, &ap->facts, &ap->sel, err);
+	if (r < 0)
+		return r;
+	r = np_select(ap->cfg, &ap->facts, &ap->sel, err);
+	ap->refused |= r < 0 && r != -ENOMEM;
 	return r;
 }
 
@@ -55,6 +58,7 @@ static int run_plan(struct apply *ap, unsigned int parts)
 	size_t from = all->n, n;
 	int r = np_plan_make(ap->cfg, &ap->facts, parts, &planned, &ap->result->error);
 
+	ap->refused |= r < 0 && r != -ENOMEM;
 	if (r < 0)
 		return r;
 	n = planned.n;
@@ -63,9 +67,22 @@ static int run_plan(struct apply *ap, unsigned int parts)
 	r = open_netlink(ap);
 	if (r == 0 && np_actions_move(all, &planned) < 0)
 		r = np_err_nomem(&ap->result->error);
+	if (r < 0)
+		return r;
+	r = np_journal_write(all, &ap->result->error);
+	ap->refused |= r < 0 && r != -ENOMEM;
 	if (r == 0)
 		r = np_execute(ap->nl, all, from, &ap->result->error);
 	return r < 0 ? r : (int)n;
+}
+
+/* Did anything of actions[from..] succeed? */
+static bool any_done(const struct np_actions *actions, size_t from)
+{
+	for (size_t i = from; i < actions->n; i++)
+		if (actions->v[i].status == NP_STATUS_DONE)
+			return true;
+	return false;
 }
 
 static int wait_for_fabric(struct apply *ap)
@@ -87,6 +104,7 @@ static int converge(struct apply *ap)
 {
 	for (int round = 0; round < MAX_ROUNDS; round++) {
 		bool alone = !ap->waited && np_wait_needed(ap->cfg, &ap->facts, &ap->sel);
+		size_t from = ap->result->actions.n;
 		int changed = run_plan(ap, alone ? NP_PLAN_NETDEVS : NP_PLAN_ALL), r;
 
 		if (changed < 0)
@@ -105,37 +123,19 @@ static int converge(struct apply *ap)
 				return r;
 			continue;
 		}
-		if (changed == 0) {
-			ap->result->converged = true;
+		ap->result->converged = changed == 0;
+		/* what is refused once (a file that became hostile) is not tried again */
+		if (changed == 0 || !any_done(&ap->result->actions, from))
 			return 0;
-		}
 	}
 	return 0;
-}
-
-/* Files that were refused when written: the plan still wants them, and a check
- * says why not. That is not ready, but no reason to call the run unfinished. */
-static bool only_refused_files_left(const struct np_actions *actions)
-{
-	for (size_t i = 0; i < actions->n; i++)
-		if (actions->v[i].status == NP_STATUS_FAILED)
-			return true;
-	return false;
-}
-
-static bool any_done(const struct np_actions *actions)
-{
-	for (size_t i = 0; i < actions->n; i++)
-		if (actions->v[i].status == NP_STATUS_DONE)
-			return true;
-	return false;
 }
 
 static int roll_back(struct apply *ap)
 {
 	struct np_result *result = ap->result;
 	struct np_err why = result->error, undo = { 0 };
-	bool touched = any_done(&result->actions);
+	bool touched = any_done(&result->actions, 0);
 	size_t lost = ap->nl ? np_rollback(ap->nl, &result->actions, &undo) : 0;
 
 	result->error = why;
@@ -144,11 +144,10 @@ static int roll_back(struct apply *ap)
 			    lost, undo.message);
 	result->changed = lost > 0;
 	/* a refusal before anything was done has nothing to take back */
-	if (!touched && (why.num == -EADDRINUSE || why.num == -EBUSY || why.num == -ENODEV ||
-			 why.num == -ENOTUNIQ || np_streq(why.code, "netdev.not_ipoib") ||
-			 np_streq(why.code, "netdev.asked_twice")) &&
-	    result->actions.n == 0)
+	if (!touched && ap->refused)
 		return np_verb_fail(result, NP_EXIT_REFUSED);
+	if (result->actions.n == 0 && why.num != -EINTR)
+		return np_verb_fail(result, NP_EXIT_INTERNAL);
 	return np_verb_fail(result, NP_EXIT_ROLLED_BACK);
 }
 
@@ -190,13 +189,17 @@ static int finish(struct apply *ap, const struct np_cli *cli)
 	struct np_result *result = ap->result;
 
 	np_judge(ap->cfg, &ap->facts, &ap->sel, &result->checks);
-	if (!result->converged && !only_refused_files_left(&result->actions))
+	if (result->checks.failed) {
+		np_err_nomem(&result->error);
+		return roll_back(ap);
+	}
+	if (!result->converged)
 		np_checks_add(&result->checks, "plan", "node", NP_CHECK_FAIL, "plan.not_converged",
-			      "run nodeprep plan: something on this node changes it back",
-			      "after %d rounds there is still something to do", MAX_ROUNDS);
+			      "run nodeprep plan; a file was refused, or something on this node changes it back",
+			      "there is still something to do");
 	if (!cli->no_selftest && run_selftest(ap, cli) < 0)
 		return roll_back(ap);
-	result->changed = any_done(&result->actions);
+	result->changed = any_done(&result->actions, 0);
 	if (result->actions.n)
 		np_journal_close();
 	result->exit = np_result_ready(result) ? NP_EXIT_READY : NP_EXIT_NOT_READY;

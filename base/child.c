@@ -116,8 +116,12 @@ static void drain(int *fd, struct np_buf *buf, size_t max)
 	}
 }
 
+/* What a signal does: a program is stopped; a function under another identity is
+ * let through to its end, since half of a file operation helps nobody. */
+enum on_interrupt { STOP_ON_SIGNAL, FINISH_FIRST };
+
 static void collect(int *out_fd, int *log_fd, const struct np_child_spec *spec,
-		    struct np_child_result *result)
+		    enum on_interrupt mode, struct np_child_result *result)
 {
 	int64_t deadline = np_now_ms() + spec->timeout_ms;
 
@@ -130,7 +134,7 @@ static void collect(int *out_fd, int *log_fd, const struct np_child_spec *spec,
 			result->timed_out = true;
 			return;
 		}
-		if (np_interrupted()) {
+		if (mode == STOP_ON_SIGNAL && np_interrupted()) {
 			result->interrupted = true;
 			return;
 		}
@@ -144,7 +148,8 @@ static void collect(int *out_fd, int *log_fd, const struct np_child_spec *spec,
 }
 
 /* Reaps within what is left of the deadline, then kills the whole group. */
-static void reap(pid_t pid, struct np_child_result *result, int64_t deadline)
+static void reap(pid_t pid, enum on_interrupt mode, int64_t deadline,
+		 struct np_child_result *result)
 {
 	int status = 0;
 
@@ -156,7 +161,7 @@ static void reap(pid_t pid, struct np_child_result *result, int64_t deadline)
 			break;
 		if (np_now_ms() >= deadline)
 			result->timed_out = true;
-		else if (np_interrupted())
+		else if (mode == STOP_ON_SIGNAL && np_interrupted())
 			result->interrupted = true;
 		else
 			np_sleep_ms(2);
@@ -199,8 +204,8 @@ int np_child_run(const struct np_child_spec *spec, struct np_child_result *resul
 		return np_err_set(err, -errno, "internal.child", "cannot start %s: %s",
 				  spec->argv[0], strerror(errno));
 	setpgid(pid, pid);
-	collect(&out_fd, &log_fd, spec, result);
-	reap(pid, result, deadline);
+	collect(&out_fd, &log_fd, spec, STOP_ON_SIGNAL, result);
+	reap(pid, STOP_ON_SIGNAL, deadline, result);
 	if (result->out.failed || result->log.failed) {
 		np_child_result_done(result);
 		return np_err_nomem(err);
@@ -269,15 +274,12 @@ int np_as_user(const char *user, uid_t uid, gid_t gid, int timeout_ms,
 		return np_err_set(err, -errno, "internal.child", "cannot fork for user %s: %s",
 				  user, strerror(errno));
 	setpgid(pid, pid);
-	collect(&read_fd, &none, &spec, &result);
-	reap(pid, &result, deadline);
+	collect(&read_fd, &none, &spec, FINISH_FIRST, &result);
+	reap(pid, FINISH_FIRST, deadline, &result);
 	if (result.timed_out)
 		return np_err_set(err, -ETIMEDOUT, "file.timeout",
 				  "no answer within %d s while acting as user %s", timeout_ms / 1000,
 				  user);
-	if (result.interrupted)
-		return np_err_set(err, -EINTR, "internal.interrupted",
-				  "interrupted while acting as user %s", user);
 	if (result.out.len < sizeof(r))
 		return np_err_set(err, -EIO, "internal.child",
 				  "the process acting as user %s ended without an answer", user);

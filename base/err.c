@@ -42,18 +42,21 @@ void np_err_context(struct np_err *err, const char *fmt, ...)
 {
 	char old[sizeof(err->message)];
 	va_list args;
-	int len;
+	size_t len, room;
 
 	if (!err)
 		return;
 	memcpy(old, err->message, sizeof(old));
 	va_start(args, fmt);
-	len = vsnprintf(err->message, sizeof(err->message), fmt, args);
+	vsnprintf(err->message, sizeof(err->message) - 2, fmt, args);
 	va_end(args);
-	if (len < 0)
-		len = 0;
-	if ((size_t)len < sizeof(err->message))
-		snprintf(err->message + len, sizeof(err->message) - (size_t)len, ": %s", old);
+	len = strlen(err->message);
+	memcpy(err->message + len, ": ", 2);
+	len += 2;
+	room = sizeof(err->message) - len;
+	/* what does not fit is cut */
+	memcpy(err->message + len, old, room);
+	err->message[sizeof(err->message) - 1] = '\0';
 }
 
 int np_err_nomem(struct np_err *err)

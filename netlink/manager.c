@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "netlink/observe.h"
 
-#define FILE_MAX (1024 * 1024)
+#define FILE_MAX ((size_t)1024 * 1024)
 
 /* Each look: NP_TRI_YES manages it, NP_TRI_NO, NP_TRI_UNKNOWN cannot be told. */
 

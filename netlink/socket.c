@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "netlink/attr.h"
 
-#define RECV_SIZE      (64 * 1024) /* a dump's datagrams are at most 32 KiB */
+#define RECV_SIZE      ((size_t)64 * 1024) /* a dump's datagrams are at most 32 KiB */
 #define RECV_SIZE_MAX  (4 * 1024 * 1024)
 #define RECV_TIMEOUT_S 30 /* the kernel answers before send returns; never hang */
 #define TRIES	       10

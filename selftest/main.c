@@ -19,6 +19,7 @@
 #include "selftest/document.h"
 #include "selftest/early.h"
 #include "selftest/options.h"
+#include "selftest/ucp_engine.h"
 
 #ifndef NP_VERSION
 #define NP_VERSION "0"
@@ -177,6 +178,8 @@ int main(int argc, char **argv)
 {
 	int ret = act(argc, argv);
 
+	if (np_ucp_abandoned())
+		_exit(ret);
 	free(hang_document);
 	return ret;
 }

@@ -84,10 +84,10 @@ static int check_sysfs(const char *name, struct np_err *err)
 	return -ENOENT;
 }
 
-static int check(const struct np_rung_options *options, char address[64], struct np_err *err)
+static int check(const struct np_rung_options *options, const char *wanted, char address[64],
+		 struct np_err *err)
 {
 	np_auto_netif struct np_netif netif = { 0 };
-	char wanted[64] = "";
 	int ret;
 
 	if (!options->netdev) {
@@ -95,11 +95,6 @@ static int check(const struct np_rung_options *options, char address[64], struct
 			   "no IPoIB netdev with an address was named");
 		np_err_hint(err, "name one: --netdev ib0");
 		return 1;
-	}
-	if (options->address) {
-		ret = np_netif_address(options->address, wanted, err);
-		if (ret < 0)
-			return ret;
 	}
 	ret = np_netif_observe(options->netdev, &netif, err);
 	if (ret < 0)
@@ -125,14 +120,17 @@ int np_rung_tcp(const struct np_rung_options *options, struct np_rung_report *re
 		.full = options->full,
 		.deadline_ms = options->deadline_ms,
 	};
-	struct np_rung_result *result = np_rung_add(report, "tcp", options->netdev);
-	char address[64] = "", first[32], last[32];
+	char wanted[64] = "", address[64] = "", first[32], last[32];
+	struct np_rung_result *result;
 	struct np_err why;
 	int ret;
 
+	if (options->address && np_netif_address(options->address, wanted, err) < 0)
+		return -EINVAL;
+	result = np_rung_add(report, "tcp", options->netdev);
 	if (!result)
 		return np_err_nomem(err);
-	ret = check(options, address, &why);
+	ret = check(options, wanted, address, &why);
 	if (ret > 0) {
 		np_rung_skip(result, &why);
 		return 0;

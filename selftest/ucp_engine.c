@@ -99,6 +99,13 @@ static void name_carrier(struct np_ucp_link *link, struct np_rung_result *result
 		np_ucx_lanes_str(&lanes, result->transport, sizeof(result->transport));
 }
 
+static bool abandoned;
+
+bool np_ucp_abandoned(void)
+{
+	return abandoned;
+}
+
 int np_ucp_prove(const struct np_ucp_spec *spec, struct np_rung_result *result,
 		 struct np_err *err)
 {
@@ -114,7 +121,10 @@ int np_ucp_prove(const struct np_ucp_spec *spec, struct np_rung_result *result,
 		ret = prove_sizes(&link, &buffers, result, err);
 	if (ret == -EBADMSG)
 		name_carrier(&link, result);
-	/* requests may hold the buffers until the workers are gone */
+	if (ret < 0 && ret != -EBADMSG && ret != -EPROTO && link.context) {
+		abandoned = true; /* requests may hold the buffers */
+		return ret;
+	}
 	np_ucp_link_close(&link);
 	np_ucp_buffers_done(&buffers);
 	return ret;

@@ -48,6 +48,7 @@ struct np_ucp_spec {
 	const char *const *carriers;	       /* transports that may carry the messages, NULL-terminated */
 	const char *device;		       /* the device they must use, or NULL */
 	const struct np_ucp_mem *mem;
+	size_t register_bytes; /* host memory that must be registrable beforehand, 0 = none */
 	bool no_peer_errors; /* for transports that cannot report a failed peer */
 	bool full;	     /* powers of 4 from 1 B to 64 MiB */
 	int64_t deadline_ms; /* np_now_ms() by which it gives up */
@@ -64,5 +65,9 @@ struct np_ucp_spec {
  *   selftest.RUNG.ucx            UCX failed otherwise (-EIO) */
 int np_ucp_prove(const struct np_ucp_spec *spec, struct np_rung_result *result,
 		 struct np_err *err) np_must_check;
+
+/* True when a failed connection was left as it is: UCX 1.13 aborts when it is to
+ * take down one that is half made. The process then ends by _exit. */
+bool np_ucp_abandoned(void);
 
 #endif

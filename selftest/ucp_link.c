@@ -47,7 +47,7 @@ int np_ucp_link_error(const struct np_ucp_spec *spec, ucs_status_t status, const
 		   memlock_limit(&kib)) {
 		set_code(spec, "memlock", code);
 		np_err_set(err, -ENOMEM, code,
-			   "memory cannot be registered while %s: the memlock limit is %llu KiB",
+			   "memory cannot be pinned for the HCA (%s): the memlock limit is %llu KiB",
 			   doing, kib);
 		np_err_hint(err, "raise the memlock limit to unlimited (ulimit -l; "
 				 "/etc/security/limits.d, LimitMEMLOCK= in units)");
@@ -153,12 +153,55 @@ static int open_endpoint(struct np_ucp_link *link, int from, struct np_err *err)
 	return 0;
 }
 
-int np_ucp_link_open(struct np_ucp_link *link, const struct np_ucp_spec *spec, struct np_err *err)
+/* Pins as much memory as the transport's queues will: where the limit is too low
+ * UCX itself never returns from opening the device, or tries for ever. */
+static int try_register(struct np_ucp_link *link, struct np_err *err)
+{
+	size_t len = link->spec->register_bytes;
+	ucp_mem_map_params_t params = {
+		.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH,
+		.length = len,
+	};
+	unsigned long long kib;
+	ucs_status_t status;
+	char doing[64];
+	ucp_mem_h mem;
+
+	if (len == 0)
+		return 0;
+	params.address = np_ucp_mem_host.alloc(NULL, len, err);
+	if (!params.address)
+		return -ENOMEM;
+	status = ucp_mem_map(link->context, &params, &mem);
+	if (status == UCS_OK)
+		status = ucp_mem_unmap(link->context, mem);
+	np_ucp_mem_host.release(NULL, params.address, len);
+	if (status == UCS_OK)
+		return 0;
+	if (memlock_limit(&kib) && kib < len / 1024)
+		status = UCS_ERR_NO_MEMORY;
+	snprintf(doing, sizeof(doing), "registering %zu MiB", len >> 20);
+	return np_ucp_link_error(link->spec, status, doing, err);
+}
+
+static int open_worker(struct np_ucp_link *link, int i, struct np_err *err)
 {
 	ucp_worker_params_t params = {
 		.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
 		.thread_mode = UCS_THREAD_MODE_SINGLE,
 	};
+	ucs_status_t status = ucp_worker_create(link->context, &params, &link->worker[i]);
+
+	if (status != UCS_OK)
+		link->worker[i] = NULL;
+	else if (np_ucx_log_memlock()) /* it would try for ever */
+		status = UCS_ERR_NO_MEMORY;
+	return status == UCS_OK ? 0 :
+				  np_ucp_link_error(link->spec, status, "opening the device", err);
+}
+
+int np_ucp_link_open(struct np_ucp_link *link, const struct np_ucp_spec *spec, struct np_err *err)
+{
 	int ret;
 
 	memset(link, 0, sizeof(*link));
@@ -166,24 +209,13 @@ int np_ucp_link_open(struct np_ucp_link *link, const struct np_ucp_spec *spec, s
 	link->peer_status = UCS_OK;
 	np_ucx_log_start();
 	ret = open_context(link, err);
-	if (ret < 0)
-		return ret;
-	for (int i = 0; i < 2; i++) {
-		ucs_status_t status = ucp_worker_create(link->context, &params, &link->worker[i]);
-
-		if (status != UCS_OK) {
-			link->worker[i] = NULL;
-			return np_ucp_link_error(spec, status, "opening the device", err);
-		}
-	}
-	for (int i = 0; i < 2; i++) {
-		if (np_ucx_log_memlock())
-			return np_ucp_link_error(spec, UCS_ERR_NO_MEMORY, "opening the device", err);
+	if (ret == 0)
+		ret = try_register(link, err);
+	for (int i = 0; i < 2 && ret == 0; i++)
+		ret = open_worker(link, i, err);
+	for (int i = 0; i < 2 && ret == 0; i++)
 		ret = open_endpoint(link, i, err);
-		if (ret < 0)
-			return ret;
-	}
-	return 0;
+	return ret;
 }
 
 static void progress(struct np_ucp_link *link)
@@ -195,15 +227,10 @@ static void progress(struct np_ucp_link *link)
 
 static void close_endpoints(struct np_ucp_link *link)
 {
-	/* a second to flush, and not beyond the deadline by more than that */
-	int64_t until = np_now_ms() + 1000;
+	int64_t until = np_now_ms() + 1000; /* a second to flush */
 	ucp_request_param_t param = { 0 };
 	ucs_status_ptr_t closing[2] = { NULL, NULL };
 
-	if (link->peer_status != UCS_OK) {
-		param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
-		param.flags = UCP_EP_CLOSE_FLAG_FORCE;
-	}
 	for (int i = 0; i < 2; i++)
 		if (link->ep[i])
 			closing[i] = ucp_ep_close_nbx(link->ep[i], &param);
@@ -218,10 +245,6 @@ static void close_endpoints(struct np_ucp_link *link)
 
 void np_ucp_link_close(struct np_ucp_link *link)
 {
-	if (!link)
-		return;
-	if (link->peer_status != UCS_OK)
-		np_ucx_log_quiet();
 	close_endpoints(link);
 	for (int i = 0; i < 2; i++)
 		if (link->worker[i])
@@ -235,19 +258,6 @@ static ucs_status_t request_status(const struct np_ucp_request *request)
 {
 	return UCS_PTR_IS_PTR(request->ptr) ? ucp_request_check_status(request->ptr) :
 					      UCS_PTR_STATUS(request->ptr);
-}
-
-void np_ucp_link_drop(struct np_ucp_link *link, struct np_ucp_request *requests, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (request_status(&requests[i]) == UCS_INPROGRESS)
-			ucp_request_cancel(link->worker[requests[i].worker], requests[i].ptr);
-	progress(link);
-	for (size_t i = 0; i < n; i++) {
-		if (UCS_PTR_IS_PTR(requests[i].ptr))
-			ucp_request_free(requests[i].ptr);
-		requests[i].ptr = NULL;
-	}
 }
 
 /* How many are under way; *failed becomes the status of one that failed. */
@@ -264,6 +274,20 @@ static size_t under_way(const struct np_ucp_request *requests, size_t n, ucs_sta
 			*failed = status;
 	}
 	return count;
+}
+
+static int timed_out(const char *doing, struct np_err *err)
+{
+	np_err_set(err, -ETIMEDOUT, "selftest.timeout", "%s did not end before the deadline",
+		   doing);
+	np_err_hint(err, "look at the port's error counters for a bad link, or allow more time "
+			 "with --timeout");
+	return -ETIMEDOUT;
+}
+
+int np_ucp_link_in_time(const struct np_ucp_link *link, const char *doing, struct np_err *err)
+{
+	return np_now_ms() < link->spec->deadline_ms ? 0 : timed_out(doing, err);
 }
 
 int np_ucp_link_wait(struct np_ucp_link *link, struct np_ucp_request *requests, size_t n,
@@ -283,16 +307,15 @@ int np_ucp_link_wait(struct np_ucp_link *link, struct np_ucp_request *requests, 
 	}
 	if (failed == UCS_OK)
 		failed = link->peer_status;
-	if (failed != UCS_OK || late)
-		link->peer_status = failed != UCS_OK ? failed : UCS_ERR_TIMED_OUT;
-	np_ucp_link_drop(link, requests, n);
 	if (failed != UCS_OK)
 		return np_ucp_link_error(link->spec, failed, doing, err);
-	if (!late)
+	if (!late) {
+		for (size_t i = 0; i < n; i++) {
+			if (UCS_PTR_IS_PTR(requests[i].ptr))
+				ucp_request_free(requests[i].ptr);
+			requests[i].ptr = NULL;
+		}
 		return 0;
-	np_err_set(err, -ETIMEDOUT, "selftest.timeout",
-		   "%s did not end before the deadline", doing);
-	np_err_hint(err, "look at the port's error counters for a bad link, or allow more time "
-			 "with --timeout");
-	return -ETIMEDOUT;
+	}
+	return timed_out(doing, err);
 }

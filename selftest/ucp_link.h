@@ -14,9 +14,11 @@ struct np_ucp_link {
 	ucs_status_t peer_status; /* of the error callback, UCS_OK = none */
 };
 
-/* Opens it. np_ucp_link_close also after a failure. Errors: np_ucp_prove. */
+/* Opens it. Errors: np_ucp_prove. */
 int np_ucp_link_open(struct np_ucp_link *link, const struct np_ucp_spec *spec,
 		     struct np_err *err) np_must_check;
+
+/* Only for one that works and has no request under way; see np_ucp_abandoned. */
 void np_ucp_link_close(struct np_ucp_link *link);
 
 /* A message under way, or done (ptr is NULL or an error). */
@@ -26,12 +28,14 @@ struct np_ucp_request {
 };
 
 /* Lets both workers progress until none of the @n requests is under way, then
- * frees them; cancels them on failure. @doing completes "while ...". */
+ * frees them. After a failure the link is of no use: requests may hold their
+ * buffers for ever. @doing completes "while ...". */
 int np_ucp_link_wait(struct np_ucp_link *link, struct np_ucp_request *requests, size_t n,
 		     const char *doing, struct np_err *err) np_must_check;
 
-/* Frees requests, cancelling those under way. */
-void np_ucp_link_drop(struct np_ucp_link *link, struct np_ucp_request *requests, size_t n);
+/* Waits that end soon do not look at the clock: ask now and then. 0 or -ETIMEDOUT. */
+int np_ucp_link_in_time(const struct np_ucp_link *link, const char *doing,
+			struct np_err *err) np_must_check;
 
 /* What carries the messages of both endpoints. */
 int np_ucp_link_lanes(struct np_ucp_link *link, struct np_ucx_lanes *lanes,

@@ -212,6 +212,9 @@ static int ping_pong(struct np_ucp_link *link, struct np_ucp_buffers *buffers, u
 			return ret;
 	}
 	say_doing(link, &m[0], doing);
+	ret = np_ucp_link_in_time(link, doing, err);
+	if (ret < 0)
+		return ret;
 	start = now_us();
 	for (int i = 0; i < 2; i++) {
 		post_receive(link, &m[i], &receive[i]);
@@ -224,7 +227,6 @@ static int ping_pong(struct np_ucp_link *link, struct np_ucp_buffers *buffers, u
 	}
 	if (ret == 0)
 		ret = np_ucp_link_wait(link, send, 2, doing, err);
-	np_ucp_link_drop(link, send, 2);
 	for (int i = 0; i < 2 && ret == 0; i++)
 		ret = verify(buffers, &m[i], err);
 	return ret;
@@ -267,6 +269,9 @@ static int window(struct np_ucp_link *link, struct np_ucp_buffers *buffers, uint
 			return ret;
 	}
 	say_doing(link, &m[0], doing);
+	ret = np_ucp_link_in_time(link, doing, err);
+	if (ret < 0)
+		return ret;
 	for (size_t i = 0; i < n; i++)
 		post_receive(link, &m[i], &receives[i]);
 	start = now_us();
@@ -276,7 +281,6 @@ static int window(struct np_ucp_link *link, struct np_ucp_buffers *buffers, uint
 	*MBps = (double)(n * size) / (now_us() - start);
 	if (ret == 0)
 		ret = np_ucp_link_wait(link, sends, n, doing, err);
-	np_ucp_link_drop(link, sends, n);
 	for (size_t i = 0; i < n && ret == 0; i++)
 		ret = verify(buffers, &m[i], err);
 	return ret;

@@ -23,7 +23,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* UCX has a thread of its own */
 static char first[320];
 static unsigned int shown;
-static atomic_bool memlock, quiet;
+static atomic_bool memlock;
 
 #ifdef HAVE_UCS_LOG
 static void show(ucs_log_level_t level, const char *text)
@@ -33,8 +33,7 @@ static void show(ucs_log_level_t level, const char *text)
 			fprintf(stderr, "ucx: more messages are not shown\n");
 		return;
 	}
-	if (level <= (quiet ? UCS_LOG_LEVEL_ERROR : UCS_LOG_LEVEL_LAST))
-		fprintf(stderr, "ucx: %s: %s\n", ucs_log_level_names[level], text);
+	fprintf(stderr, "ucx: %s: %s\n", ucs_log_level_names[level], text);
 }
 
 static ucs_log_func_rc_t on_message(const char *file, unsigned int line, const char *function,
@@ -69,7 +68,6 @@ void np_ucx_log_start(void)
 	shown = 0;
 	pthread_mutex_unlock(&lock);
 	memlock = false;
-	quiet = false;
 #ifdef HAVE_UCS_LOG
 	static bool pushed;
 
@@ -87,9 +85,4 @@ const char *np_ucx_log_first(void)
 bool np_ucx_log_memlock(void)
 {
 	return memlock;
-}
-
-void np_ucx_log_quiet(void)
-{
-	quiet = true;
 }

@@ -18,8 +18,4 @@ const char *np_ucx_log_first(void);
 /* Since then the kernel refused to pin memory for want of memlock. Cheap. */
 bool np_ucx_log_memlock(void);
 
-/* From here on only errors are shown: UCX warns much when it is taken down after a
- * failure. np_ucx_log_start ends it. */
-void np_ucx_log_quiet(void);
-
 #endif

@@ -17,11 +17,11 @@ static int render(const char *form, const struct np_env *env, struct np_buf *out
 
 int main(int argc, char **argv)
 {
-	np_auto_strv struct np_strv ports = {0};
-	np_auto_buf struct np_buf out = {0};
+	np_auto_strv struct np_strv ports = { 0 };
+	np_auto_buf struct np_buf out = { 0 };
 	struct np_ucx_input in = {.hca_ports = &ports};
-	struct np_env env = {0};
-	struct np_err err = {0};
+	struct np_env env = { 0 };
+	struct np_err err = { 0 };
 	int r;
 
 	if (argc != 6 || np_ucx_profile_parse(argv[2], &in.profile) < 0 ||

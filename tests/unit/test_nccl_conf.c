@@ -80,7 +80,7 @@ static void edit(const char *old, size_t len, const char *key, const char *value
 
 static void check_edit(const char *old, const char *key, const char *value, const char *wanted)
 {
-	np_auto_buf struct np_buf out = {0};
+	np_auto_buf struct np_buf out = { 0 };
 
 	edit(old, strlen(old), key, value, &out);
 	assert_string_equal(out.data, wanted);
@@ -122,7 +122,7 @@ static void test_edit_vendor(void **state)
 	static const char vendor[] = "NCCL_TOPO_FILE=/opt/vendor/topo.xml\n"
 				     "NCCL_TUNER_PLUGIN=/opt/vendor/tuner.so\n";
 	struct np_nccl_key keys[] = {{IFNAME, "ib0"}, {"NCCL_IB_HCA", "=mlx5_1:1"}};
-	np_auto_buf struct np_buf out = {0}, again = {0};
+	np_auto_buf struct np_buf out = { 0 }, again = { 0 };
 	struct np_err err;
 
 	(void)state;
@@ -138,7 +138,7 @@ static void test_edit_refuses(void **state)
 {
 	static const char *const bad_keys[] = {"", "A B", "#A", "A=B", "1A", "A\n"};
 	static const char *const bad_values[] = {"a\nb", "ib0\r", "\t", "\x7f"};
-	np_auto_buf struct np_buf out = {0};
+	np_auto_buf struct np_buf out = { 0 };
 	struct np_err err;
 	char huge[1200];
 
@@ -271,7 +271,7 @@ static void test_edit_property(void **state)
 
 	(void)state;
 	for (int i = 0; i < 40000; i++) {
-		np_auto_buf struct np_buf once = {0}, twice = {0}, before = {0}, after = {0};
+		np_auto_buf struct np_buf once = { 0 }, twice = { 0 }, before = { 0 }, after = { 0 };
 		const char *value = values[rnd(NP_ARRAY_SIZE(values))];
 		size_t len = make_text(text, 2048);
 		_cleanup_free_ char *had = ref_get(READER_2_26, text, len, IFNAME);
@@ -301,7 +301,7 @@ static void test_lint_property(void **state)
 
 	(void)state;
 	for (int i = 0; i < 20000; i++) {
-		struct np_nccl_issues issues = {0};
+		struct np_nccl_issues issues = { 0 };
 
 		assert_int_equal(np_nccl_conf_lint(text, make_text(text, 2048), &issues), 0);
 		for (size_t n = 1; n < issues.n; n++)
@@ -315,8 +315,8 @@ static void test_lint_property(void **state)
 
 static void check_lint(const char *text, size_t len, const char *wanted)
 {
-	struct np_nccl_issues issues = {0};
-	np_auto_buf struct np_buf got = {0};
+	struct np_nccl_issues issues = { 0 };
+	np_auto_buf struct np_buf got = { 0 };
 
 	assert_int_equal(np_nccl_conf_lint(text, len, &issues), 0);
 	np_buf_str(&got, "");
@@ -374,7 +374,7 @@ static void test_lint_long(void **state)
 	memset(text, '\n', sizeof(text));
 	for (size_t i = 0; i + 2 < sizeof(text); i += 2)
 		text[i] = 'x';
-	struct np_nccl_issues issues = {0};
+	struct np_nccl_issues issues = { 0 };
 
 	assert_int_equal(np_nccl_conf_lint(text, sizeof(text), &issues), 0);
 	assert_int_equal(issues.n, 100);
@@ -384,7 +384,7 @@ static void test_lint_long(void **state)
 /* C6: everything at once; own key set, every other byte kept, each line named. */
 static void test_case_c6(void **state)
 {
-	np_auto_buf struct np_buf text = {0}, out = {0};
+	np_auto_buf struct np_buf text = { 0 }, out = { 0 };
 	_cleanup_free_ char *value = NULL;
 
 	(void)state;
@@ -439,7 +439,7 @@ static void test_matches(void **state)
 
 static void check_ifname(const char *names, const char *all, const char *wanted)
 {
-	np_auto_strv struct np_strv n = {0}, a = {0};
+	np_auto_strv struct np_strv n = { 0 }, a = { 0 };
 	_cleanup_free_ char *value = NULL;
 
 	strv(&n, names);
@@ -453,7 +453,7 @@ static void check_ifname(const char *names, const char *all, const char *wanted)
 
 static void test_ifname(void **state)
 {
-	np_auto_strv struct np_strv all = {0};
+	np_auto_strv struct np_strv all = { 0 };
 
 	(void)state;
 	check_ifname("ib0", "lo eth0 ib0", "ib0");
@@ -476,7 +476,7 @@ static void test_ifname(void **state)
 
 static void check_hca(const char *ports, const char *all, const char *wanted)
 {
-	np_auto_strv struct np_strv p = {0}, a = {0};
+	np_auto_strv struct np_strv p = { 0 }, a = { 0 };
 	_cleanup_free_ char *value = NULL;
 
 	strv(&p, ports);
@@ -490,7 +490,7 @@ static void check_hca(const char *ports, const char *all, const char *wanted)
 
 static void test_hca(void **state)
 {
-	np_auto_strv struct np_strv wanted = {0}, all = {0};
+	np_auto_strv struct np_strv wanted = { 0 }, all = { 0 };
 	_cleanup_free_ char *value = NULL;
 
 	(void)state;
@@ -519,7 +519,7 @@ static void test_hca_property(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 5000; i++) {
-		np_auto_strv struct np_strv wanted = {0}, all = {0};
+		np_auto_strv struct np_strv wanted = { 0 }, all = { 0 };
 		_cleanup_free_ char *value = NULL;
 
 		for (int ca = 0; ca < 14; ca++) {

@@ -99,7 +99,7 @@ static void a_crowded_host(void **state)
 	printf("lookup_owner there:               %.1f us\n", now_us() - start);
 	assert_string_equal(owner.ifname, "ve6");
 	/* Flat: generous, since other work may share the machine. */
-	assert_true(crowded < alone * 3 + 50);
+	assert_true(crowded < alone * 3 + 200);
 }
 
 /* Addresses come and go while we list: the same answer, or a plain error. */

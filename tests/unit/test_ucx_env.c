@@ -40,8 +40,8 @@ static int tear_down(void **state)
 /* "NAME=VALUE NAME=VALUE" */
 static void check(const struct np_ucx_input *in, const char *wanted)
 {
-	np_auto_buf struct np_buf got = {0};
-	struct np_env env = {0};
+	np_auto_buf struct np_buf got = { 0 };
+	struct np_env env = { 0 };
 	struct np_err err;
 
 	assert_int_equal(np_ucx_env(in, &env, &err), 0);
@@ -87,7 +87,7 @@ static void test_no_hca(void **state)
 	static const char *const tls[] = {"UCX_TLS=rc,cuda_copy,cuda_ipc,tcp,sm,self",
 					  "UCX_TLS=rc,cuda_copy,cuda_ipc"};
 	struct fixture *f = *state;
-	struct np_strv none = {0};
+	struct np_strv none = { 0 };
 
 	for (size_t i = 0; i < NP_ARRAY_SIZE(profiles); i++) {
 		struct np_ucx_input in = f->in;
@@ -123,7 +123,7 @@ static void test_bad_values(void **state)
 		"rc&", "rc|x", "rc>x", "~", "*", "rc#x", "rc%", "@", "\xc3\xa9", "rc\x01", "{a}",
 	};
 	struct fixture *f = *state;
-	struct np_env env = {0};
+	struct np_env env = { 0 };
 	struct np_err err;
 
 	for (size_t i = 0; i < NP_ARRAY_SIZE(bad); i++) {
@@ -160,8 +160,8 @@ static void test_render(void **state)
 {
 	char name_value[] = "rc,tcp";
 	struct np_env_var var = {.name = "UCX_TLS", .value = name_value};
-	struct np_env env = {.v = &var, .n = 1}, empty = {0};
-	np_auto_buf struct np_buf out = {0};
+	struct np_env env = {.v = &var, .n = 1}, empty = { 0 };
+	np_auto_buf struct np_buf out = { 0 };
 
 	(void)state;
 	assert_int_equal(np_ucx_render_sh(&env, &out), 0);
@@ -187,7 +187,7 @@ static void test_render_refuses(void **state)
 	struct np_env_var vars[] = {{.name = "UCX_TLS", .value = bad_value},
 				    {.name = "ucx;id", .value = good_value},
 				    {.name = "", .value = good_value}};
-	np_auto_buf struct np_buf out = {0};
+	np_auto_buf struct np_buf out = { 0 };
 
 	(void)state;
 	for (size_t i = 0; i < NP_ARRAY_SIZE(vars); i++) {
