@@ -76,6 +76,8 @@ int np_action_invert(const struct np_action *a, struct np_action *out)
 		.ifindex = a->ifindex,
 		.from_value = a->to_value,
 		.to_value = a->from_value,
+		.old_mtu = a->restore_mtu,
+		.restore_mtu = a->old_mtu,
 		.addr = a->addr,
 		.uid = a->uid,
 		.gid = a->gid,

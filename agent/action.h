@@ -34,6 +34,8 @@ struct np_action {
 	int ifindex;
 	char ifname[IFNAMSIZ];
 	uint32_t from_value, to_value; /* enum np_ipoib_mode, bytes of MTU, 0 down / 1 up */
+	uint32_t old_mtu;     /* NP_ACTION_MODE: the kernel changes the MTU with the mode, */
+	uint32_t restore_mtu; /* so the undo puts it back; 0 = leave it */
 	struct np_netdev_addr addr;
 
 	/* NP_ACTION_FILE */

@@ -147,6 +147,8 @@ json_t *np_action_encode(const struct np_action *a)
 		r |= json_object_set_new(object, "ifindex", json_integer(a->ifindex));
 		r |= json_object_set_new(object, "from", json_integer(a->from_value));
 		r |= json_object_set_new(object, "to", json_integer(a->to_value));
+		r |= json_object_set_new(object, "old_mtu", json_integer(a->old_mtu));
+		r |= json_object_set_new(object, "restore_mtu", json_integer(a->restore_mtu));
 		if (a->kind == NP_ACTION_ADDR_ADD || a->kind == NP_ACTION_ADDR_DEL)
 			r |= json_object_set_new(object, "addr", encode_address(&a->addr));
 	}
@@ -159,16 +161,19 @@ json_t *np_action_encode(const struct np_action *a)
 
 static int decode_netdev(const json_t *object, struct np_action *a)
 {
-	json_int_t from, to;
+	json_int_t from, to, old_mtu, restore_mtu;
 	const char *ifname;
 	json_t *addr = NULL;
 
-	if (json_unpack((json_t *)object, "{s:s, s:i, s:I, s:I, s?:o}", "ifname", &ifname,
-			"ifindex", &a->ifindex, "from", &from, "to", &to, "addr", &addr) < 0 ||
+	if (json_unpack((json_t *)object, "{s:s, s:i, s:I, s:I, s:I, s:I, s?:o}", "ifname",
+			&ifname, "ifindex", &a->ifindex, "from", &from, "to", &to, "old_mtu",
+			&old_mtu, "restore_mtu", &restore_mtu, "addr", &addr) < 0 ||
 	    !np_strcpy(a->ifname, sizeof(a->ifname), ifname))
 		return -EINVAL;
 	a->from_value = (uint32_t)from;
 	a->to_value = (uint32_t)to;
+	a->old_mtu = (uint32_t)old_mtu;
+	a->restore_mtu = (uint32_t)restore_mtu;
 	if (a->kind == NP_ACTION_ADDR_ADD || a->kind == NP_ACTION_ADDR_DEL)
 		return addr ? decode_address(addr, &a->addr) : -EINVAL;
 	return 0;

@@ -27,11 +27,20 @@ static int run_file(const struct np_action *a, struct np_err *err)
 	return r;
 }
 
+static int run_mode(struct np_netlink *nl, const struct np_action *a, struct np_err *err)
+{
+	int r = np_netdev_set_mode(a->ifname, (enum np_ipoib_mode)a->to_value, err);
+
+	if (r == 0 && a->restore_mtu)
+		r = np_netdev_set_mtu(nl, a->ifindex, a->ifname, a->restore_mtu, err);
+	return r;
+}
+
 static int run_action(struct np_netlink *nl, const struct np_action *a, struct np_err *err)
 {
 	switch (a->kind) {
 	case NP_ACTION_MODE:
-		return np_netdev_set_mode(a->ifname, (enum np_ipoib_mode)a->to_value, err);
+		return run_mode(nl, a, err);
 	case NP_ACTION_MTU:
 		return np_netdev_set_mtu(nl, a->ifindex, a->ifname, a->to_value, err);
 	case NP_ACTION_LINK:

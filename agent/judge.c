@@ -272,8 +272,7 @@ static void judge_kept_files(const struct np_config *cfg, const struct np_facts 
 		if (np_plan_file_content(cfg, facts, sel, &facts->files[i], &wanted, &content,
 					 NULL) < 0)
 			out->failed = true;
-		else if (wanted && (content.len != f->content.len ||
-				    memcmp(content.data, f->content.data, content.len) != 0))
+		else if (wanted && !np_buf_equal(&content, &f->content))
 			np_checks_add(out, "file", f->path, NP_CHECK_FAIL, "file.refused", f->hint,
 				      "its content should change, but it is not touched: %s",
 				      f->reason);

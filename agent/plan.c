@@ -29,9 +29,14 @@ static int plan_netdev(const struct np_selected_netdev *sel, struct np_actions *
 
 	if (!want)
 		return 0;
-	if (want->mode != NP_IPOIB_MODE_UNKNOWN && dev->mode != want->mode &&
-	    !add_link_action(out, NP_ACTION_MODE, dev, dev->mode, want->mode))
-		return np_err_nomem(err);
+	if (want->mode != NP_IPOIB_MODE_UNKNOWN && dev->mode != want->mode) {
+		struct np_action *a =
+			add_link_action(out, NP_ACTION_MODE, dev, dev->mode, want->mode);
+
+		if (!a)
+			return np_err_nomem(err);
+		a->old_mtu = dev->mtu;
+	}
 	if (want->mtu && dev->mtu != want->mtu &&
 	    !add_link_action(out, NP_ACTION_MTU, dev, dev->mtu, want->mtu))
 		return np_err_nomem(err);

@@ -198,11 +198,6 @@ int np_plan_file_content(const struct np_config *cfg, const struct np_facts *fac
 
 /* ---- actions ---- */
 
-static bool same_bytes(const struct np_buf *a, const struct np_buf *b)
-{
-	return a->len == b->len && (a->len == 0 || memcmp(a->data, b->data, a->len) == 0);
-}
-
 static int add_file_action(const struct np_target_file *f, bool has_new, struct np_buf *content,
 			   struct np_actions *out)
 {
@@ -257,7 +252,7 @@ int np_plan_files(const struct np_config *cfg, const struct np_facts *facts,
 		if (!wanted && !is_leftover(cfg, fact))
 			continue;
 		if (wanted && fact->file.status == NP_TARGET_PRESENT &&
-		    same_bytes(&content, &fact->file.content))
+		    np_buf_equal(&content, &fact->file.content))
 			continue;
 		if (add_file_action(&fact->file, wanted, &content, out) < 0)
 			return np_err_nomem(err);

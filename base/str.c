@@ -245,6 +245,11 @@ void np_buf_printf(struct np_buf *buf, const char *fmt, ...)
 	va_end(again);
 }
 
+bool np_buf_equal(const struct np_buf *a, const struct np_buf *b)
+{
+	return a->len == b->len && (a->len == 0 || memcmp(a->data, b->data, a->len) == 0);
+}
+
 void np_buf_done(struct np_buf *buf)
 {
 	if (!buf)

@@ -52,6 +52,7 @@ struct np_buf {
 void np_buf_add(struct np_buf *buf, const void *data, size_t len);
 void np_buf_str(struct np_buf *buf, const char *s);
 void np_buf_printf(struct np_buf *buf, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+bool np_buf_equal(const struct np_buf *a, const struct np_buf *b); /* byte for byte */
 void np_buf_done(struct np_buf *buf); /* frees the contents, zeroes it */
 
 #define np_auto_buf np_auto(np_buf_done)

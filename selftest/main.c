@@ -8,7 +8,7 @@
 
 /* Not in every distribution's package: then --env sets only what UCX reads later. */
 #if defined(__has_include)
-#if __has_include(<ucs/config/global_opts.h>)
+#if __has_include("ucs/config/global_opts.h")
 #include <ucs/config/global_opts.h>
 #define HAVE_UCS_GLOBAL_OPTS 1
 #endif
@@ -111,7 +111,7 @@ static int list_rungs(void)
 
 	for (const struct np_rung *rung = np_rungs; rung->name; rung++)
 		np_buf_printf(&text, "%-10s %s\n", rung->name, rung->purpose);
-	return !text.failed && write_all(text.data) == 0 ? EXIT_READY : EXIT_INTERNAL;
+	return text.data && !text.failed && write_all(text.data) == 0 ? EXIT_READY : EXIT_INTERNAL;
 }
 
 static int run(struct np_options *options)

@@ -9,7 +9,7 @@
 
 /* Not in every distribution's package; without it UCX's own writer stays. */
 #if defined(__has_include)
-#if __has_include(<ucs/debug/log_def.h>)
+#if __has_include("ucs/debug/log_def.h")
 #include <ucs/debug/log_def.h>
 #define HAVE_UCS_LOG 1
 #endif
@@ -36,6 +36,7 @@ static void show(ucs_log_level_t level, const char *text)
 	fprintf(stderr, "ucx: %s: %s\n", ucs_log_level_names[level], text);
 }
 
+__attribute__((format(printf, 6, 0)))
 static ucs_log_func_rc_t on_message(const char *file, unsigned int line, const char *function,
 				    ucs_log_level_t level,
 				    const ucs_log_component_config_t *component,

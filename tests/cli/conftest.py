@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+"""Fixtures of the command-line tests. NODEPREP_BUILD names the build folder (build);
+the sanitized program in it is the one under test, the plain one is for strace."""
+
+import os
+import sys
+
+import pytest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+import helpers  # noqa: E402  pylint: disable=wrong-import-position
+
+
+def need_node():
+    for program in (helpers.NODEPREP, helpers.PLAIN):
+        assert os.access(program, os.X_OK), "no %s: run make all asan" % program
+    if os.geteuid() != 0:
+        pytest.skip("needs root: a node with users of its own")
+
+
+@pytest.fixture
+def node():
+    """node(INI, *OPTIONS) starts a simulated node that ends with the test."""
+    need_node()
+    started = []
+
+    def start(ini="guide.ini", *options, named=False):
+        started.append(helpers.Node(ini, *options, named=named))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.close()
+
+
+@pytest.fixture
+def guide(node):
+    return node("guide.ini")
+
+
+@pytest.fixture(scope="module")
+def shared_guide():
+    """One node for all tests of a module that leave it as it is."""
+    need_node()
+    one = helpers.Node("guide.ini")
+    yield one
+    one.close()
