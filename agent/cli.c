@@ -297,8 +297,13 @@ int np_cli_parse(int argc, char **argv, struct np_cli *cli, struct np_err *err)
 			r = set_verb(cli, argv[i], err);
 		else
 			r = np_strv_add(&cli->args, argv[i]) < 0 ? np_err_nomem(err) : 0;
-		if (r < 0)
+		if (r < 0) {
+			/* a fault before --json was reached is told in JSON too */
+			for (int k = i; k < argc; k++)
+				if (np_streq(argv[k], "--json"))
+					cli->format = NP_FORMAT_JSON;
 			return r;
+		}
 	}
 	if (cli->help || cli->version)
 		return 0;
@@ -346,4 +351,10 @@ void np_cli_help(const struct np_cli *cli, struct np_buf *out)
 	}
 	np_buf_str(out, "\nexit codes: 0 ready, 1 not ready, 2 usage or config error, 3 cannot or must\n"
 			"not run here, 4 failed and rolled back, 5 internal error. See nodeprep(8).\n");
+}
+
+int np_verb_fail(struct np_result *result, enum np_exit code)
+{
+	result->exit = code;
+	return result->error.num;
 }

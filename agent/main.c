@@ -9,25 +9,22 @@
 #include "base/child.h"
 #include "base/log.h"
 
-int np_verb_fail(struct np_result *result, enum np_exit code)
-{
-	result->exit = code;
-	return result->error.num;
-}
-
-/* A closed 0, 1 or 2 would be given to the next file that is opened. */
+/* A closed 0, 1 or 2 would be given to the next file that is opened. It is filled
+ * so that a write still fails: a report that nobody got is an error. */
 static void open_standard_fds(void)
 {
 	for (int fd = 0; fd <= 2; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_WRONLY : O_RDONLY) < 0)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) < 0)
 			_exit(NP_EXIT_INTERNAL);
 }
 
 static int print_text(const struct np_buf *out)
 {
-	if (out->failed || fwrite(out->data, 1, out->len, stdout) != out->len || fflush(stdout))
-		return NP_EXIT_INTERNAL;
-	return 0;
+	if (!out->failed && fwrite(out->data, 1, out->len, stdout) == out->len &&
+	    fflush(stdout) == 0)
+		return 0;
+	np_error("cannot write to stdout");
+	return NP_EXIT_INTERNAL;
 }
 
 static int exit_code(const struct np_result *result)

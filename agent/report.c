@@ -75,10 +75,16 @@ static int print_json(const struct np_result *r)
 	return bad < 0 || putchar('\n') == EOF ? -EIO : 0;
 }
 
+static bool want_color(void)
+{
+	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	return isatty(STDOUT_FILENO) && !(no_color && *no_color) && term && !np_streq(term, "dumb");
+}
+
 int np_report(const struct np_result *r, enum np_format format)
 {
 	np_auto_buf struct np_buf out = { 0 };
-	const char *no_color = getenv("NO_COLOR");
 	int rc = 0;
 
 	if (format == NP_FORMAT_JSON) {
@@ -87,7 +93,7 @@ int np_report(const struct np_result *r, enum np_format format)
 		if (format == NP_FORMAT_PROMETHEUS)
 			np_report_prometheus(r, &out);
 		else
-			np_report_text(r, isatty(STDOUT_FILENO) && !(no_color && *no_color), &out);
+			np_report_text(r, want_color(), &out);
 		if (out.failed)
 			return -ENOMEM;
 		if (out.len && fwrite(out.data, 1, out.len, stdout) != out.len)

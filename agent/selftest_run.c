@@ -186,8 +186,11 @@ static int run_rung(struct runner *run, const char *rung, const char *device, co
 		argv[n++] = address;
 	}
 	argv[n++] = run->options->full ? "--full" : "--quick";
-	/* its own deadline comes first, so that it can still say what hung */
-	snprintf(timeout, sizeof(timeout), "%d", run->options->timeout_ms * 9 / 10);
+	/* its own deadline comes first (its alarm 3 s after that), so that it can still
+	 * say what hung */
+	snprintf(timeout, sizeof(timeout), "%d",
+		 run->options->timeout_ms > 12000 ? run->options->timeout_ms - 5000 :
+						    run->options->timeout_ms / 2);
 	argv[n++] = "--timeout-ms";
 	argv[n++] = timeout;
 	if (np_strv_add(&env, "PATH=/usr/sbin:/usr/bin:/sbin:/bin") < 0 ||
