@@ -77,6 +77,40 @@ static int observe_netdevs(const struct np_config *cfg, enum np_observe_scope sc
 	return np_netdevs_observe_all(nl, NP_NETDEV_MANAGER, &facts->netdevs, err);
 }
 
+/* ---- routes ---- */
+
+static bool overlaps_ours(const struct np_config *cfg, const struct np_facts *facts,
+			  const struct np_inet *net)
+{
+	for (size_t i = 0; i < cfg->n_netdevs; i++)
+		for (size_t k = 0; k < cfg->netdevs[i].n_addrs; k++)
+			if (np_inet_overlap(&cfg->netdevs[i].addrs[k], net))
+				return true;
+	for (size_t i = 0; i < facts->netdevs.n; i++) {
+		const struct np_netdev *dev = &facts->netdevs.v[i];
+
+		for (size_t k = 0; np_netdev_is_ipoib(dev) && k < dev->n_addrs; k++)
+			if (np_inet_overlap(&dev->addrs[k].inet, net))
+				return true;
+	}
+	return false;
+}
+
+/* A crowded host has thousands of routes; those that can matter get their name. */
+static int observe_routes(const struct np_config *cfg, struct np_netlink *nl,
+			  struct np_facts *facts, struct np_err *err)
+{
+	int r = np_routes_observe(nl, &facts->routes, err);
+
+	for (size_t i = 0; r == 0 && i < facts->routes.n; i++) {
+		struct np_route *route = &facts->routes.v[i];
+
+		if (route->is_default || overlaps_ours(cfg, facts, &route->dst))
+			np_route_name(nl, route);
+	}
+	return r;
+}
+
 /* ---- who has the wanted addresses ---- */
 
 static bool has_address(const struct np_netdev *dev, const struct np_inet *inet)
@@ -212,7 +246,7 @@ int np_observe(const struct np_config *cfg, enum np_observe_scope scope, struct 
 	r = observe_netdevs(cfg, scope, nl, facts, err);
 	if (r < 0)
 		return r;
-	r = np_routes_observe(nl, &facts->routes, err);
+	r = observe_routes(cfg, nl, facts, err);
 	if (r < 0)
 		return r;
 	r = observe_addresses(cfg, nl, facts, err);

@@ -84,8 +84,7 @@ int np_verb_selftest(const struct np_cli *cli, struct np_config *cfg, struct np_
 	r = np_selftest_run(cfg, &facts, &sel, &options, result->selftest, &result->error);
 	if (r < 0)
 		return np_verb_fail(result, r == -ENOENT ? NP_EXIT_REFUSED : NP_EXIT_INTERNAL);
-	result->exit = np_result_ready(result) && !named_rung_skipped(cli, result->selftest) ?
-			       NP_EXIT_READY :
-			       NP_EXIT_NOT_READY;
+	result->converged = !named_rung_skipped(cli, result->selftest);
+	result->exit = np_result_ready(result) ? NP_EXIT_READY : NP_EXIT_NOT_READY;
 	return 0;
 }

@@ -84,7 +84,7 @@ struct np_route {
 	bool is_default;	/* else: connected (proto kernel, scope link) */
 	struct np_inet dst;	/* network of a connected route; family 0 for the default */
 	int ifindex;
-	char ifname[IFNAMSIZ];
+	char ifname[IFNAMSIZ];	/* "" until np_route_name: a host has many routes, few matter */
 };
 
 struct np_routes {
@@ -142,6 +142,8 @@ int np_addr_lookup_owner(struct np_netlink *nl, const struct np_inet *a,
  * the main table, both families; IPv6 link-local networks, which every netdev has,
  * are left out. */
 int np_routes_observe(struct np_netlink *nl, struct np_routes *out, struct np_err *err) np_must_check;
+/* Fills in route->ifname; "" when the netdev is gone. One system call. */
+void np_route_name(struct np_netlink *nl, struct np_route *route);
 void np_routes_done(struct np_routes *list);
 
 /* ---- changes; each returns 0 or a negative errno with the kernel's own reason

@@ -103,10 +103,13 @@ static int append(struct collect *c, const struct np_route *route)
 		list->v = v;
 		c->size = size;
 	}
-	list->v[list->n] = *route;
-	np_nl_ifname(c->nl, route->ifindex, list->v[list->n].ifname);
-	list->n++;
+	list->v[list->n++] = *route;
 	return 0;
+}
+
+void np_route_name(struct np_netlink *nl, struct np_route *route)
+{
+	np_nl_ifname(nl, route->ifindex, route->ifname);
 }
 
 /* A default route over several netdevs counts once for each. */

@@ -70,7 +70,8 @@ def test_c13_rate_that_cannot_be_read(node):
     ports = shown(one)
     assert ports["mlx5_3:1"]["rate"] is None and ports["mlx5_3:1"]["rate_gbps"] is None
     assert ports["mlx5_3:1"]["width"] is None and ports["mlx5_3:1"]["speed"] is None
-    assert ports["mlx5_3:1"]["lid"] == 17 and "rate" in ports["mlx5_3:1"]["unreadable"]
+    assert ports["mlx5_3:1"]["lid"] == 17
+    assert ports["mlx5_3:1"]["unreadable"] == ["rate: Invalid argument"]
     assert ports["mlx5_3:1"]["phys_state"] == "Polling"
     assert ports["mlx5_2:1"]["rate"] == "100 Gb/sec (4X EDR)" and ports["mlx5_2:1"]["lid"] == 2
     assert ports["mlx5_2:1"]["unreadable"] == []
@@ -92,8 +93,7 @@ def test_a_state_that_cannot_be_read_is_a_failure(node):
         assert [target for _, target in done.failed()] == ["mlx5_1:1"], what
         assert "mlx5_1:1" not in devices(one)
         port = shown(one)["mlx5_1:1"]
-        assert what in port["unreadable"]
-        # "unknown values are null" for show
+        assert port["unreadable"] == [what + ": Invalid argument"]
         assert port[what] in (None, "unknown"), port[what]
 
 
@@ -102,7 +102,8 @@ def test_c14_counters(node):
     counters = ports["mlx5_1:1"]["counters"]
     assert counters["port_rcv_errors"] is None and counters["symbol_error"] is None
     assert counters["link_downed"] == 3 and counters["port_rcv_data"] == 0
-    assert counters["port_xmit_data"] == 18446744073709551615
+    # the largest 64-bit value may not fit into a JSON integer; wrong it must not be
+    assert counters["port_xmit_data"] in (18446744073709551615, None)
     assert ports["mlx5_0:1"]["counters"]["port_rcv_errors"] == 0
     assert set(counters) == set(ports["mlx5_0:1"]["counters"])
 
@@ -224,7 +225,8 @@ def test_c36_nvswitch_management_ports(node):
     for path in ("/etc/nccl.conf", "/root/.nccl.conf"):
         lines = one.read(path).decode().splitlines()
         hca, = [line for line in lines if line.startswith("NCCL_IB_HCA=")]
-        assert hca == "NCCL_IB_HCA=" + ",".join(names)
+        # the exact form: mlx5_1:1 alone would also take mlx5_10 and mlx5_11
+        assert hca == "NCCL_IB_HCA==" + ",".join(names)
     assert [p["management_only"] for p in shown(one).values()] == [False] * 8 + [True] * 4
 
 

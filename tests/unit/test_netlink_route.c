@@ -85,6 +85,8 @@ static const struct np_route *find(const struct np_routes *routes, int family, b
 				   const char *ifname)
 {
 	for (size_t i = 0; i < routes->n; i++)
+		np_route_name(nl, &routes->v[i]);
+	for (size_t i = 0; i < routes->n; i++)
 		if (routes->v[i].family == family && routes->v[i].is_default == is_default &&
 		    np_streq(routes->v[i].ifname, ifname))
 			return &routes->v[i];
