@@ -61,7 +61,7 @@ SELFTEST_OBJ := $(filter-out %/main.o,$(call obj,selftest))
 PROGRAMS := $(BUILD)/nodeprep $(BUILD)/nodeprep-selftest
 
 .DEFAULT_GOAL := all
-.PHONY: all asan deps demo test test-unit test-cli lint bench install clean help FORCE
+.PHONY: all asan deps demo test test-unit test-cli lint lint-tidy bench install clean help FORCE
 
 all: $(PROGRAMS)
 
@@ -127,7 +127,21 @@ test: deps
 	$(Q)tests/run $(BUILD)
 
 lint: deps
-	$(Q)tests/lint/run
+	$(Q)BUILD=$(BUILD) tests/lint/run
+
+# One stamp a file: only what changed is looked at again. Libraries' headers are not judged.
+TIDY := $(patsubst %.c,$(BUILD)/tidy/%.ok,$(foreach room,$(rooms) tests/unit,$(call src,$(room))))
+lint-tidy: $(TIDY)
+$(BUILD)/tidy/netlink/%.ok: NP_CPPFLAGS += $(NL_CFLAGS)
+$(BUILD)/tidy/selftest/%.ok: NP_CPPFLAGS += $(UCX_CFLAGS)
+$(BUILD)/tidy/tests/%.ok: NP_CPPFLAGS += $(NL_CFLAGS) $(UCX_CFLAGS)
+$(BUILD)/tidy/%.ok: %.c .clang-tidy tests/unit/.clang-tidy
+	@mkdir -p $(@D)
+	@$(CC) $(NP_CPPFLAGS) -DNP_TEST_HOOKS $(CPPFLAGS) -std=gnu11 -MM -MP -MT $@ -MF $(@:.ok=.d) $<
+	$(Q)found=$$(clang-tidy --quiet $< -- $(patsubst -I%,-isystem%,$(NP_CPPFLAGS)) -DNP_TEST_HOOKS \
+		$(CPPFLAGS) -std=gnu11 $(WARN) 2>&1) || \
+		{ echo "$$found" | grep -Ev '^[0-9]+ warnings? |^Suppressed |^$$'; exit 1; }
+	@touch $@
 
 bench: deps
 	$(Q)$(MAKE) all
@@ -162,4 +176,4 @@ help:
 ## make asan     the programs with AddressSanitizer and UBSan, in build/asan
 ## make install  DESTDIR= PREFIX= SYSCONFDIR=
 
--include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/obj $(BUILD)/tidy -name '*.d' 2>/dev/null)

@@ -15,7 +15,7 @@ static json_t *encode_bytes(const struct np_buf *bytes)
 
 	if (text)
 		return json_pack("{s:o}", "text", text);
-	for (size_t i = 0; i < bytes->len; i++)
+	for (size_t i = 0; bytes->data && i < bytes->len; i++)
 		np_buf_printf(&hex, "%02x", (unsigned char)bytes->data[i]);
 	return hex.failed ? NULL : json_pack("{s:s}", "hex", hex.data);
 }
@@ -44,104 +44,212 @@ static int decode_bytes(const json_t *object, struct np_buf *out)
 	return out->failed ? -ENOMEM : 0;
 }
 
+/* A name from outside: a string, or where that is not UTF-8 its bytes in hex. */
+static json_t *encode_text(const char *s)
+{
+	const struct np_buf bytes = { .data = (char *)s, .len = s ? strlen(s) : 0 };
+
+	if (!s)
+		return json_null();
+	return json_string(s) ?: encode_bytes(&bytes);
+}
+
+/* Returns 0, -EINVAL or -ENOMEM; @out stays NULL for null or no member. */
+static int decode_text(const json_t *object, const char *key, char **out)
+{
+	const json_t *value = json_object_get(object, key);
+	struct np_buf bytes = { 0 };
+	int r;
+
+	if (!value || json_is_null(value))
+		return 0;
+	if (json_is_string(value)) {
+		*out = strdup(json_string_value(value));
+		return *out ? 0 : -ENOMEM;
+	}
+	np_buf_add(&bytes, "", 0);
+	r = decode_bytes(value, &bytes);
+	if (r == 0 && strlen(bytes.data) != bytes.len)
+		r = -EINVAL;
+	if (r < 0) {
+		np_buf_done(&bytes);
+		return r;
+	}
+	*out = bytes.data;
+	return 0;
+}
+
+/* The same into a field of fixed size; a value that does not fit is -EINVAL. */
+static int decode_name(const json_t *object, const char *key, char *out, size_t size)
+{
+	_cleanup_free_ char *text = NULL;
+	int r = decode_text(object, key, &text);
+
+	if (r < 0)
+		return r;
+	return text && np_strcpy(out, size, text) ? 0 : -EINVAL;
+}
+
+/* A whole number from 0 to @max. */
+static int decode_number(const json_t *object, const char *key, json_int_t max, json_int_t *out)
+{
+	const json_t *value = json_object_get(object, key);
+
+	if (!json_is_integer(value) || json_integer_value(value) < 0 ||
+	    json_integer_value(value) > max)
+		return -EINVAL;
+	*out = json_integer_value(value);
+	return 0;
+}
+
+static int decode_u32(const json_t *object, const char *key, uint32_t *out)
+{
+	json_int_t value;
+
+	if (decode_number(object, key, UINT32_MAX, &value) < 0)
+		return -EINVAL;
+	*out = (uint32_t)value;
+	return 0;
+}
+
+static int set(json_t *object, const char *key, json_t *value)
+{
+	return json_object_set_new(object, key, value);
+}
+
 static json_t *encode_address(const struct np_netdev_addr *addr)
 {
-	char text[NP_INET_STRLEN], broadcast[INET_ADDRSTRLEN] = "", peer[INET6_ADDRSTRLEN] = "";
+	char text[NP_INET_STRLEN], broadcast[INET_ADDRSTRLEN] = "";
+	struct np_inet peer = addr->inet;
+	json_t *o = json_object();
+	int r;
 
-	np_inet_str(&addr->inet, text);
 	if (addr->has_broadcast)
 		inet_ntop(AF_INET, addr->broadcast, broadcast, sizeof(broadcast));
-	if (addr->has_peer)
-		inet_ntop(addr->inet.family, addr->peer, peer, sizeof(peer));
-	return json_pack("{s:s, s:s, s:s, s:i, s:I, s:s, s:I, s:I, s:I}", "address", text,
-			 "broadcast", broadcast, "peer", peer, "scope", (int)addr->scope, "flags",
-			 (json_int_t)addr->flags, "label", addr->label, "valid_s",
-			 (json_int_t)addr->valid_s, "preferred_s", (json_int_t)addr->preferred_s,
-			 "metric", (json_int_t)addr->metric);
+	r = set(o, "address", json_string(np_inet_str(&addr->inet, text)));
+	r |= set(o, "broadcast", json_string(broadcast));
+	r |= set(o, "scope", json_integer(addr->scope));
+	r |= set(o, "flags", json_integer(addr->flags));
+	r |= set(o, "label", encode_text(addr->label));
+	r |= set(o, "valid_s", json_integer(addr->valid_s));
+	r |= set(o, "preferred_s", json_integer(addr->preferred_s));
+	r |= set(o, "metric", json_integer(addr->metric));
+	if (addr->has_peer) {
+		memcpy(peer.bytes, addr->peer, sizeof(peer.bytes));
+		r |= set(o, "peer", json_string(np_inet_str(&peer, text)));
+	}
+	if (r == 0)
+		return o;
+	json_decref(o);
+	return NULL;
+}
+
+static int decode_peer(const json_t *object, struct np_netdev_addr *out)
+{
+	const json_t *peer = json_object_get(object, "peer");
+	struct np_inet inet;
+
+	if (!peer)
+		return 0;
+	if (!json_is_string(peer) || np_inet_parse_any(json_string_value(peer), &inet) < 0 ||
+	    inet.family != out->inet.family)
+		return -EINVAL;
+	out->has_peer = true;
+	memcpy(out->peer, inet.bytes, sizeof(out->peer));
+	return 0;
 }
 
 static int decode_address(const json_t *object, struct np_netdev_addr *out)
 {
-	json_int_t flags, valid_s, preferred_s, metric;
-	const char *text, *broadcast, *peer, *label;
-	int scope;
+	const char *text = json_string_value(json_object_get(object, "address"));
+	const char *broadcast = json_string_value(json_object_get(object, "broadcast"));
+	json_int_t scope;
 
-	if (json_unpack((json_t *)object, "{s:s, s:s, s:s, s:i, s:I, s:s, s:I, s:I, s:I}",
-			"address", &text, "broadcast", &broadcast, "peer", &peer, "scope", &scope,
-			"flags", &flags, "label", &label, "valid_s", &valid_s, "preferred_s",
-			&preferred_s, "metric", &metric) < 0)
-		return -EINVAL;
 	memset(out, 0, sizeof(*out));
-	if (np_inet_parse_any(text, &out->inet) < 0)
+	if (!text || np_inet_parse_any(text, &out->inet) < 0 || !broadcast ||
+	    decode_number(object, "scope", UINT8_MAX, &scope) < 0 ||
+	    decode_u32(object, "flags", &out->flags) < 0 ||
+	    decode_u32(object, "valid_s", &out->valid_s) < 0 ||
+	    decode_u32(object, "preferred_s", &out->preferred_s) < 0 ||
+	    decode_u32(object, "metric", &out->metric) < 0)
 		return -EINVAL;
+	out->scope = (uint8_t)scope;
 	if (*broadcast) {
 		if (inet_pton(AF_INET, broadcast, out->broadcast) != 1)
 			return -EINVAL;
 		out->has_broadcast = true;
 	}
-	if (*peer) {
-		if (inet_pton(out->inet.family, peer, out->peer) != 1)
-			return -EINVAL;
-		out->has_peer = true;
-	}
-	out->scope = (uint8_t)scope;
-	out->flags = (uint32_t)flags;
-	out->valid_s = (uint32_t)valid_s;
-	out->preferred_s = (uint32_t)preferred_s;
-	out->metric = (uint32_t)metric;
-	np_strcpy(out->label, sizeof(out->label), label);
-	return 0;
+	if (decode_peer(object, out) < 0)
+		return -EINVAL;
+	return decode_name(object, "label", out->label, sizeof(out->label));
 }
 
 static json_t *encode_file(const struct np_action *a)
 {
-	return json_pack("{s:s, s:s?, s:s?, s:I, s:I, s:b, s:b, s:o, s:o, s:i, s:I, s:I}", "path",
-			 a->path, "user", a->user, "home", a->home, "uid", (json_int_t)a->uid,
-			 "gid", (json_int_t)a->gid, "had_old", a->had_old, "has_new", a->has_new,
-			 "old", encode_bytes(&a->old_content), "new",
-			 encode_bytes(&a->new_content), "mode", (int)a->attr.mode, "old_uid",
-			 (json_int_t)a->attr.uid, "old_gid", (json_int_t)a->attr.gid);
+	json_t *o = json_object();
+	int r = set(o, "path", encode_text(a->path));
+
+	r |= set(o, "user", encode_text(a->user));
+	r |= set(o, "home", encode_text(a->home));
+	r |= set(o, "uid", json_integer(a->uid));
+	r |= set(o, "gid", json_integer(a->gid));
+	r |= set(o, "had_old", json_boolean(a->had_old));
+	r |= set(o, "has_new", json_boolean(a->has_new));
+	r |= set(o, "old", encode_bytes(&a->old_content));
+	r |= set(o, "new", encode_bytes(&a->new_content));
+	r |= set(o, "mode", json_integer(a->attr.mode));
+	r |= set(o, "old_uid", json_integer(a->attr.uid));
+	r |= set(o, "old_gid", json_integer(a->attr.gid));
+	if (r == 0)
+		return o;
+	json_decref(o);
+	return NULL;
+}
+
+static int decode_bool(const json_t *object, const char *key, bool *out)
+{
+	const json_t *value = json_object_get(object, key);
+
+	if (!json_is_boolean(value))
+		return -EINVAL;
+	*out = json_is_true(value);
+	return 0;
 }
 
 static int decode_file(const json_t *object, struct np_action *a)
 {
-	const char *path, *user = NULL, *home = NULL;
-	json_int_t uid, gid, old_uid, old_gid;
-	json_t *old_bytes, *new_bytes;
-	int had_old, has_new, mode;
+	json_int_t mode;
+	int r = decode_text(object, "path", &a->path);
 
-	if (json_unpack((json_t *)object,
-			"{s:s, s?:s, s?:s, s:I, s:I, s:b, s:b, s:o, s:o, s:i, s:I, s:I}", "path",
-			&path, "user", &user, "home", &home, "uid", &uid, "gid", &gid, "had_old",
-			&had_old, "has_new", &has_new, "old", &old_bytes, "new", &new_bytes,
-			"mode", &mode, "old_uid", &old_uid, "old_gid", &old_gid) < 0)
+	if (r == 0)
+		r = decode_text(object, "user", &a->user);
+	if (r == 0)
+		r = decode_text(object, "home", &a->home);
+	if (r < 0)
+		return r;
+	/* it will be acted upon: an absolute path, and a user has a home */
+	if (!a->path || a->path[0] != '/' || !a->user != !a->home ||
+	    decode_u32(object, "uid", &a->uid) < 0 || decode_u32(object, "gid", &a->gid) < 0 ||
+	    decode_bool(object, "had_old", &a->had_old) < 0 ||
+	    decode_bool(object, "has_new", &a->has_new) < 0 ||
+	    decode_number(object, "mode", 07777, &mode) < 0 ||
+	    decode_u32(object, "old_uid", &a->attr.uid) < 0 ||
+	    decode_u32(object, "old_gid", &a->attr.gid) < 0)
 		return -EINVAL;
-	a->path = strdup(path);
-	a->user = user ? strdup(user) : NULL;
-	a->home = home ? strdup(home) : NULL;
-	if (!a->path || (user && !a->user) || (home && !a->home))
-		return -ENOMEM;
-	a->uid = (uid_t)uid;
-	a->gid = (gid_t)gid;
-	a->had_old = had_old;
-	a->has_new = has_new;
-	a->attr = (struct np_file_attr){ (mode_t)mode, (uid_t)old_uid, (gid_t)old_gid };
-	if (decode_bytes(old_bytes, &a->old_content) < 0 ||
-	    decode_bytes(new_bytes, &a->new_content) < 0)
-		return -EINVAL;
-	return 0;
+	a->attr.mode = (mode_t)mode;
+	r = decode_bytes(json_object_get(object, "old"), &a->old_content);
+	return r < 0 ? r : decode_bytes(json_object_get(object, "new"), &a->new_content);
 }
 
 json_t *np_action_encode(const struct np_action *a)
 {
-	json_t *object = json_pack("{s:s}", "kind", kinds[a->kind]), *detail;
+	json_t *object = json_pack("{s:s}", "kind", kinds[a->kind]);
 	int r;
 
 	if (!object)
 		return NULL;
 	if (a->kind == NP_ACTION_FILE) {
-		detail = encode_file(a);
-		r = detail ? json_object_set_new(object, "file", detail) : -1;
+		r = set(object, "file", encode_file(a));
 	} else {
 		r = json_object_set_new(object, "ifname", json_string(a->ifname));
 		r |= json_object_set_new(object, "ifindex", json_integer(a->ifindex));
@@ -161,21 +269,21 @@ json_t *np_action_encode(const struct np_action *a)
 
 static int decode_netdev(const json_t *object, struct np_action *a)
 {
-	json_int_t from, to, old_mtu, restore_mtu;
-	const char *ifname;
-	json_t *addr = NULL;
+	json_int_t ifindex;
+	int r = decode_name(object, "ifname", a->ifname, sizeof(a->ifname));
 
-	if (json_unpack((json_t *)object, "{s:s, s:i, s:I, s:I, s:I, s:I, s?:o}", "ifname",
-			&ifname, "ifindex", &a->ifindex, "from", &from, "to", &to, "old_mtu",
-			&old_mtu, "restore_mtu", &restore_mtu, "addr", &addr) < 0 ||
-	    !np_strcpy(a->ifname, sizeof(a->ifname), ifname))
+	if (r < 0)
+		return r;
+	if (decode_number(object, "ifindex", INT32_MAX, &ifindex) < 0 ||
+	    decode_u32(object, "from", &a->from_value) < 0 ||
+	    decode_u32(object, "to", &a->to_value) < 0)
 		return -EINVAL;
-	a->from_value = (uint32_t)from;
-	a->to_value = (uint32_t)to;
-	a->old_mtu = (uint32_t)old_mtu;
-	a->restore_mtu = (uint32_t)restore_mtu;
+	a->ifindex = (int)ifindex;
 	if (a->kind == NP_ACTION_ADDR_ADD || a->kind == NP_ACTION_ADDR_DEL)
-		return addr ? decode_address(addr, &a->addr) : -EINVAL;
+		return decode_address(json_object_get(object, "addr"), &a->addr);
+	if (a->kind == NP_ACTION_MODE &&
+	    (a->from_value > NP_IPOIB_CONNECTED || a->to_value > NP_IPOIB_CONNECTED))
+		return -EINVAL;
 	return 0;
 }
 

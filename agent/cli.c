@@ -123,8 +123,11 @@ static int set_timeout(struct np_cli *cli, const char *value, struct np_err *err
 
 static int set_env(struct np_cli *cli, const char *value, struct np_err *err)
 {
-	if (!strchr(value, '=') || value[0] == '=') {
-		np_err_set(err, -EINVAL, "usage.value", "--env: expected NAME=VALUE");
+	size_t name = !value ? 0 : strspn(value, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
+
+	if (name == 0 || value[name] != '=' || (value[0] >= '0' && value[0] <= '9') ||
+	    cli->env.n >= 64) {
+		np_err_set(err, -EINVAL, "usage.value", "--env: expected NAME=VALUE, at most 64 times");
 		np_err_hint(err, "for example --env UCX_IB_GID_INDEX=1");
 		return -EINVAL;
 	}

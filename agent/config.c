@@ -153,6 +153,13 @@ static int place_default_netdev(struct np_config *cfg, struct np_err *err)
 	return 0;
 }
 
+/* --ip without a name will take the place of what the files say of the same netdev;
+ * which one that is shows only on the node (np_select). */
+static bool replaces(const struct np_want_netdev *flags, const struct np_want_netdev *file)
+{
+	return !flags->name[0] && flags->from_flags && file->name[0] && !file->from_flags;
+}
+
 int np_config_finish(struct np_config *cfg, struct np_err *err)
 {
 	int r = place_default_netdev(cfg, err);
@@ -167,6 +174,8 @@ int np_config_finish(struct np_config *cfg, struct np_err *err)
 				const struct np_want_netdev *b = &cfg->netdevs[j];
 				char text[NP_INET_STRLEN];
 
+				if (replaces(a, b) || replaces(b, a))
+					continue;
 				for (size_t m = 0; m < (j == i ? k : b->n_addrs); m++) {
 					if (!np_inet_same_addr(&a->addrs[k], &b->addrs[m]))
 						continue;
@@ -205,6 +214,36 @@ static int reader_fault(struct reader *rd, const char *code, const char *what, c
 	return rd->failed;
 }
 
+/* A [section] is judged here, since inih tells of it only when a key follows. */
+static void check_section(struct reader *rd, const char *line)
+{
+	const char *close = strchr(line, ']');
+	char name[SECTION_MAX_LEN + 1], where[512];
+
+	if (!close)
+		return; /* inih's own fault to find */
+	if (close - line - 1 > SECTION_MAX_LEN) {
+		reader_fault(rd, "config.line_too_long", "the section name is longer than 48 bytes",
+			     "use a name from nodeprep.conf(5)");
+		return;
+	}
+	np_strcpy(name, (size_t)(close - line), line + 1);
+	snprintf(where, sizeof(where), "%s:%d", rd->path, rd->line);
+	rd->failed = np_config_section(rd->cfg, name, where, rd->err);
+}
+
+/* inih takes an indented line for more of the value above; one that is a section or
+ * a key of its own is moved to the left. */
+static void check_line(struct reader *rd, char *line)
+{
+	const char *start = line + strspn(line, " \t");
+
+	if (start > line && (*start == '[' || strchr(start, '=')))
+		memmove(line, start, strlen(start) + 1);
+	if (line[0] == '[')
+		check_section(rd, line);
+}
+
 /* inih's fgets: one line, checked before inih can cut it. */
 static char *read_line(char *out, int size, void *stream)
 {
@@ -227,15 +266,15 @@ static char *read_line(char *out, int size, void *stream)
 			     "write plain text");
 		return NULL;
 	}
-	if (rd->text[0] == '[' && len > SECTION_MAX_LEN + 1) {
-		reader_fault(rd, "config.line_too_long", "the section name is longer than 48 bytes",
-			     "use a name from nodeprep.conf(5)");
-		return NULL;
-	}
 	memcpy(out, rd->text, len);
+	out[len] = '\0';
+	rd->text = newline ? newline + 1 : rd->end;
+	check_line(rd, out);
+	if (rd->failed)
+		return NULL;
+	len = strlen(out);
 	out[len] = '\n';
 	out[len + 1] = '\0';
-	rd->text = newline ? newline + 1 : rd->end;
 	return out;
 }
 

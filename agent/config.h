@@ -91,12 +91,16 @@ int np_config_finish(struct np_config *cfg, struct np_err *err) np_must_check;
 int np_config_set(struct np_config *cfg, const char *section, const char *key, const char *value,
 		  const char *where, struct np_err *err) np_must_check;
 
+/* The name between [ and ], whether keys follow or not. As np_config_set. */
+int np_config_section(struct np_config *cfg, const char *section, const char *where,
+		      struct np_err *err) np_must_check;
+
 /* For show config: every key in force, one "section.key = value" a row. */
 struct np_config_row {
 	char section[64], key[32];
 	char *value;
 };
-int np_config_rows(const struct np_config *cfg, struct np_config_row **rows, size_t *n) np_must_check;
+int np_config_rows(const struct np_config *cfg, struct np_config_row **out, size_t *n) np_must_check;
 void np_config_rows_free(struct np_config_row *rows, size_t n);
 
 /* The netdev entry named @name, made when absent. NULL when out of memory. */

@@ -250,6 +250,8 @@ static int set_nccl_text(const struct site *s, const char *value)
 	char **slot = strcmp(s->key, "ib_hca") == 0 ? &s->cfg->nccl_ib_hca :
 						      &s->cfg->nccl_socket_ifname;
 
+	if (!*value)
+		return bad_value(s, value, "names; leave the key out for the default");
 	for (const char *c = value; *c; c++)
 		if (*c <= ' ' || *c > '~')
 			return bad_value(s, value, "names without blanks, joined by commas");
@@ -268,6 +270,8 @@ static int set_ucx_text(const struct site *s, const char *value)
 	char **slot = strcmp(s->key, "tls") == 0 ? &s->cfg->ucx_tls : &s->cfg->ucx_net_devices;
 
 	/* it ends up in scripts that every login shell sources */
+	if (!*value)
+		return bad_value(s, value, "a list; leave the key out for the default");
 	if (strspn(value, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.,:=^/+-") !=
 	    strlen(value))
 		return bad_value(s, value, "only letters, digits and _.,:=^/+-");
@@ -330,7 +334,7 @@ static int unknown(const struct site *s, const char *what, const char *word,
 	char shown[80];
 
 	np_err_set(s->err, -EINVAL,
-		   strcmp(what, "section") == 0 ? "config.unknown_section" : "config.unknown_key",
+		   strcmp(what, "key") == 0 ? "config.unknown_key" : "config.unknown_section",
 		   "%s: unknown %s \"%s\"%s%s%s", s->where, what,
 		   np_printable(word, shown, sizeof(shown)), near ? "; did you mean \"" : "",
 		   near ? near : "", near ? "\"?" : "");
@@ -355,6 +359,10 @@ static int check_object(const struct site *s)
 		return np_err_set(s->err, -EINVAL, "config.bad_value",
 				  "%s: [netdev %s]: an interface name has at most %d characters",
 				  s->where, s->object, IFNAMSIZ - 1);
+	if (np_streq(s->section, "netdev") && strpbrk(s->object, "/ \t"))
+		return np_err_set(s->err, -EINVAL, "config.bad_value",
+				  "%s: [netdev %s]: an interface name has no blank and no slash",
+				  s->where, s->object);
 	if (!np_streq(s->section, "module"))
 		return 0;
 	for (const struct np_kmod_info *m = np_kmod_known; m->name && n < 31; m++) {
@@ -366,35 +374,52 @@ static int check_object(const struct site *s)
 	return unknown(s, "module", s->object, names);
 }
 
+/* "netdev ib0": the word and the object, blanks around both cut. */
+static int open_section(struct site *s, const char *section, char *text, size_t size)
+{
+	size_t i;
+	char *space;
+
+	np_strcpy(text, size, section + strspn(section, " \t"));
+	s->section = np_strip(text);
+	s->object = "";
+	space = text + strcspn(text, " \t");
+	if (*space) {
+		*space = '\0';
+		s->object = np_strip(space + 1);
+	}
+	if (!*s->section && s->key)
+		return np_err_set(s->err, -EINVAL, "config.syntax",
+				  "%s: key \"%s\" stands before any [section]", s->where, s->key);
+	for (i = 0; sections[i] && strcmp(sections[i], s->section) != 0; i++)
+		;
+	return sections[i] ? check_object(s) : unknown(s, "section", s->section, sections);
+}
+
+int np_config_section(struct np_config *cfg, const char *section, const char *where,
+		      struct np_err *err)
+{
+	struct site s = { .cfg = cfg, .where = where, .err = err };
+	char text[128];
+
+	return open_section(&s, section, text, sizeof(text));
+}
+
 int np_config_set(struct np_config *cfg, const char *section, const char *key, const char *value,
 		  const char *where, struct np_err *err)
 {
-	char word[64] = "";
-	const char *names[NP_ARRAY_SIZE(keys) + 1], *space = strpbrk(section, " \t");
-	struct site s = { .cfg = cfg, .key = key, .where = where, .err = err, .object = "" };
-	size_t len = space ? (size_t)(space - section) : strlen(section), n = 0, i;
-	int r;
+	struct site s = { .cfg = cfg, .key = key, .where = where, .err = err };
+	const char *names[NP_ARRAY_SIZE(keys) + 1];
+	char text[128];
+	size_t n = 0;
+	int r = open_section(&s, section, text, sizeof(text));
 
-	if (len >= sizeof(word))
-		len = sizeof(word) - 1;
-	memcpy(word, section, len);
-	s.section = word;
-	if (space)
-		s.object = space + strspn(space, " \t");
-	for (i = 0; sections[i] && strcmp(sections[i], word) != 0; i++)
-		;
-	if (!sections[i] && !*word)
-		return np_err_set(err, -EINVAL, "config.syntax",
-				  "%s: key \"%s\" stands before any [section]", where, key);
-	if (!sections[i])
-		return unknown(&s, "section", word, sections);
-	r = check_object(&s);
 	if (r < 0)
 		return r;
-	if (section_is_later(word))
+	if (section_is_later(s.section))
 		return set_later(&s, value);
-	for (i = 0; i < NP_ARRAY_SIZE(keys); i++) {
-		if (strcmp(keys[i].section, word) != 0)
+	for (size_t i = 0; i < NP_ARRAY_SIZE(keys); i++) {
+		if (strcmp(keys[i].section, s.section) != 0)
 			continue;
 		if (strcmp(keys[i].name, key) == 0)
 			return keys[i].set(&s, value);

@@ -59,8 +59,10 @@ static void add_netdev(struct rows *rows, const struct np_want_netdev *want)
 	add(rows, section, "address", "%s", text.data ? text.data : "");
 	if (want->match == NP_MATCH_AUTO)
 		add(rows, section, "match", "auto");
-	else if (want->match == NP_MATCH_PORT)
+	else if (want->match == NP_MATCH_PORT && want->match_port)
 		add(rows, section, "match", "%s:%d", want->match_ca, want->match_port);
+	else if (want->match == NP_MATCH_PORT)
+		add(rows, section, "match", "%s", want->match_ca);
 	else if (want->match == NP_MATCH_GUID)
 		add(rows, section, "match", "0x%016llx", (unsigned long long)want->match_guid);
 	add(rows, section, "mode", "%s",

@@ -27,6 +27,13 @@ static int run_file(const struct np_action *a, struct np_err *err)
 	return r;
 }
 
+static int interrupted(struct np_err *err)
+{
+	np_err_set(err, -EINTR, "internal.interrupted", "interrupted by a signal");
+	np_err_hint(err, "run it again; what was done has been undone");
+	return -EINTR;
+}
+
 static int run_mode(struct np_netlink *nl, const struct np_action *a, struct np_err *err)
 {
 	int r = np_netdev_set_mode(a->ifname, (enum np_ipoib_mode)a->to_value, err);
@@ -64,8 +71,7 @@ int np_execute(struct np_netlink *nl, struct np_actions *actions, size_t from, s
 		int r;
 
 		if (np_interrupted())
-			return np_err_set(err, -EINTR, "internal.interrupted",
-					  "interrupted by a signal");
+			return interrupted(err);
 		r = run_action(nl, a, err);
 		if (r == 0) {
 			a->status = NP_STATUS_DONE;
@@ -79,6 +85,8 @@ int np_execute(struct np_netlink *nl, struct np_actions *actions, size_t from, s
 			continue;
 		}
 		np_err_context(err, "%s %s", np_action_id(a), np_action_target(a));
+		if (err && !err->hint[0])
+			np_err_hint(err, "put that right and run it again; what was done has been undone");
 		return r;
 	}
 	return 0;

@@ -105,7 +105,7 @@ static int observe_routes(const struct np_config *cfg, struct np_netlink *nl,
 	for (size_t i = 0; r == 0 && i < facts->routes.n; i++) {
 		struct np_route *route = &facts->routes.v[i];
 
-		if (route->is_default || overlaps_ours(cfg, facts, &route->dst))
+		if (route->is_default || route->by_source || overlaps_ours(cfg, facts, &route->dst))
 			np_route_name(nl, route);
 	}
 	return r;

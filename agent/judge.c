@@ -53,7 +53,9 @@ static void judge_addresses(const struct np_selected_netdev *sel, struct np_chec
 	}
 	if (list.len)
 		np_checks_add(out, "netdev", dev->name, NP_CHECK_OK, "netdev.address_foreign", NULL,
-			      "has addresses that the configuration does not name, left alone: %s",
+			      "has addresses that the configuration does not name, %s: %s",
+			      sel->want && sel->want->exclusive ? "to be removed (exclusive)" :
+								  "left alone",
 			      list.data);
 	if (n == 0 && sel->n_addrs == 0)
 		np_checks_add(out, "netdev", dev->name, NP_CHECK_WARN, "netdev.no_address",
@@ -70,7 +72,8 @@ static void judge_overlap(const struct np_facts *facts, const struct np_selected
 		char mine[NP_INET_STRLEN], other[NP_INET_STRLEN];
 		const struct np_inet *hit = NULL;
 
-		if (route->is_default || route->ifindex == sel->dev->ifindex)
+		if (route->is_default || route->by_source ||
+		    route->ifindex == sel->dev->ifindex)
 			continue;
 		for (size_t k = 0; k < sel->n_addrs && !hit; k++)
 			if (np_inet_overlap(&sel->addrs[k], &route->dst))
@@ -118,9 +121,29 @@ static void judge_netdev(const struct np_config *cfg, const struct np_facts *fac
 			      dev->manager);
 }
 
+/* NCCL takes names by their beginning: say so where that would take in more. */
+static void judge_prefix(const struct np_config *cfg, const struct np_facts *facts,
+			 const struct np_netdev *dev, struct np_checks *out)
+{
+	np_auto_buf struct np_buf others = { 0 };
+
+	if (cfg->nccl_socket_ifname || np_nccl_plain_is_exact(dev->name, &facts->netdev_names))
+		return;
+	for (size_t i = 0; i < facts->netdev_names.n; i++)
+		if (np_starts_with(facts->netdev_names.v[i], dev->name) &&
+		    strcmp(facts->netdev_names.v[i], dev->name) != 0)
+			np_buf_printf(&others, "%s%s", others.len ? ", " : "",
+				      facts->netdev_names.v[i]);
+	np_checks_add(out, "netdev", dev->name, NP_CHECK_OK, "nccl.exact_name", NULL,
+		      "NCCL matches names by prefix: \"%s\" would also take %s, so the exact form =%s is used",
+		      dev->name, others.data ? others.data : "", dev->name);
+}
+
 void np_judge_netdevs(const struct np_config *cfg, const struct np_facts *facts,
 		      const struct np_selection *sel, struct np_checks *out)
 {
+	if (sel->primary && cfg->nccl_scope != NP_NCCL_OFF)
+		judge_prefix(cfg, facts, sel->primary, out);
 	for (size_t i = 0; i < sel->n_netdevs; i++)
 		judge_netdev(cfg, facts, &sel->netdevs[i], out);
 }
@@ -170,12 +193,17 @@ static void judge_gdrdrv(const struct np_facts *facts, bool required, struct np_
 		np_checks_add(out, "module", "gdrdrv", bad, "gdrcopy.open_failed",
 			      "look at the mode and owner of /dev/gdrdrv, and at the kernel log",
 			      "/dev/gdrdrv cannot be opened: %s", strerror(g->open_errno));
+	else if (g->handshake_errno == 0)
+		np_checks_add(out, "module", "gdrdrv", bad, "gdrcopy.handshake_failed",
+			      "install a gdrdrv of version 2.0 or newer",
+			      "/dev/gdrdrv answers, but driver %u.%u is too old",
+			      g->driver_version >> 16, g->driver_version & 0xffff);
 	else
 		np_checks_add(out, "module", "gdrdrv", bad, "gdrcopy.handshake_failed",
 			      "install a gdrdrv of version 2.0 or newer",
 			      "/dev/gdrdrv does not answer the version handshake%s%s",
-			      g->handshake_errno ? ": " : "",
-			      g->handshake_errno ? strerror(g->handshake_errno) : "");
+			      g->handshake_errno > 0 ? ": " : "",
+			      g->handshake_errno > 0 ? strerror(g->handshake_errno) : "");
 }
 
 void np_judge_modules(const struct np_config *cfg, const struct np_facts *facts,
@@ -204,7 +232,10 @@ void np_judge_modules(const struct np_config *cfg, const struct np_facts *facts,
 		else
 			np_checks_add(out, "module", mod->name,
 				      require == NP_REQUIRE_YES ? NP_CHECK_FAIL : NP_CHECK_WARN,
-				      "module.missing", hint, "%s is not loaded", mod->name);
+				      "module.missing", hint,
+				      mod->state == NP_KMOD_ABSENT ? "%s is not loaded" :
+								     "%s is being loaded or removed",
+				      mod->name);
 	}
 }
 
@@ -228,6 +259,14 @@ static void judge_nccl_lines(const struct np_target_file *f, struct np_checks *o
 	np_nccl_issues_done(&issues);
 }
 
+/* nodeprep has something to write there; what it leaves alone cannot refuse it. */
+static bool is_written(const struct np_config *cfg, enum np_file_role role)
+{
+	if (role == NP_ROLE_NCCL_ETC)
+		return cfg->nccl_scope == NP_NCCL_BOTH || cfg->nccl_scope == NP_NCCL_SYSTEM;
+	return role == NP_ROLE_NCCL_HOME || cfg->ucx.profile != NP_UCX_OFF;
+}
+
 void np_judge_files(const struct np_config *cfg, const struct np_facts *facts,
 		    struct np_checks *out)
 {
@@ -239,7 +278,7 @@ void np_judge_files(const struct np_config *cfg, const struct np_facts *facts,
 		if (facts->files[i].role == NP_ROLE_NCCL_HOME &&
 		    (cfg->nccl_scope == NP_NCCL_SYSTEM || cfg->nccl_scope == NP_NCCL_OFF))
 			continue;
-		if (f->status == NP_TARGET_REFUSED)
+		if (f->status == NP_TARGET_REFUSED && is_written(cfg, facts->files[i].role))
 			np_checks_add(out, "file", f->path, NP_CHECK_FAIL,
 				      f->in_home ? "file.home_refused" : "file.refused", f->hint,
 				      "not touched: %s", f->reason);

@@ -43,7 +43,14 @@ int np_lock(int timeout_s, struct np_err *err)
 			close(fd);
 			return r;
 		}
-		if (np_now_ms() >= deadline || np_interrupted()) {
+		if (np_interrupted()) {
+			close(fd);
+			np_err_set(err, -EINTR, "internal.interrupted",
+				   "interrupted while waiting for another nodeprep to end");
+			np_err_hint(err, "run it again");
+			return -EINTR;
+		}
+		if (np_now_ms() >= deadline) {
 			np_err_set(err, -EBUSY, "lock.busy",
 				   "another nodeprep has been at work for %d s (lock " LOCK_FILE ")",
 				   timeout_s);

@@ -19,8 +19,32 @@ static struct np_action *add_link_action(struct np_actions *out, enum np_action_
 	return a;
 }
 
-/* Mode, MTU, administrative state, addresses: in this order, since a mode change
- * resets what the MTU may be and an address wants a netdev that is up. */
+/* Datagram mode takes smaller MTUs than connected mode, and a change of mode sets the
+ * MTU anew (Linux ipoib_set_mode). So the MTU comes before the step to datagram and
+ * after the one to connected: then it is allowed both on the way there and back. */
+static int plan_mode_and_mtu(const struct np_want_netdev *want, const struct np_netdev *dev,
+			     struct np_actions *out)
+{
+	bool mode = want->mode != NP_IPOIB_MODE_UNKNOWN && dev->mode != want->mode;
+	bool mtu = want->mtu && dev->mtu != want->mtu;
+	bool mtu_first = mode && want->mode == NP_IPOIB_DATAGRAM;
+
+	if (mtu && mtu_first && !add_link_action(out, NP_ACTION_MTU, dev, dev->mtu, want->mtu))
+		return -ENOMEM;
+	if (mode) {
+		struct np_action *a =
+			add_link_action(out, NP_ACTION_MODE, dev, dev->mode, want->mode);
+
+		if (!a)
+			return -ENOMEM;
+		a->old_mtu = mtu_first && mtu ? want->mtu : dev->mtu;
+	}
+	if (mtu && !mtu_first && !add_link_action(out, NP_ACTION_MTU, dev, dev->mtu, want->mtu))
+		return -ENOMEM;
+	return 0;
+}
+
+/* Mode, MTU, administrative state, addresses: an address wants a netdev that is up. */
 static int plan_netdev(const struct np_selected_netdev *sel, struct np_actions *out,
 		       struct np_err *err)
 {
@@ -29,16 +53,7 @@ static int plan_netdev(const struct np_selected_netdev *sel, struct np_actions *
 
 	if (!want)
 		return 0;
-	if (want->mode != NP_IPOIB_MODE_UNKNOWN && dev->mode != want->mode) {
-		struct np_action *a =
-			add_link_action(out, NP_ACTION_MODE, dev, dev->mode, want->mode);
-
-		if (!a)
-			return np_err_nomem(err);
-		a->old_mtu = dev->mtu;
-	}
-	if (want->mtu && dev->mtu != want->mtu &&
-	    !add_link_action(out, NP_ACTION_MTU, dev, dev->mtu, want->mtu))
+	if (plan_mode_and_mtu(want, dev, out) < 0)
 		return np_err_nomem(err);
 	if (!(dev->flags & IFF_UP) && !add_link_action(out, NP_ACTION_LINK, dev, 0, 1))
 		return np_err_nomem(err);
@@ -99,6 +114,45 @@ static int refuse_cutting_default_route(const struct np_config *cfg, const struc
 	return 0;
 }
 
+/* Was the same address, with another length, added before actions[@index]? */
+static bool is_held(const struct np_actions *actions, size_t index)
+{
+	for (size_t i = 0; i < index; i++)
+		if (actions->v[i].kind == NP_ACTION_ADDR_ADD &&
+		    actions->v[i].ifindex == actions->v[index].ifindex &&
+		    np_inet_same_addr(&actions->v[i].addr.inet, &actions->v[index].addr.inet))
+			return true;
+	return false;
+}
+
+/* The kernel drops a route with the address that is its source, also when that
+ * address comes back a moment later. */
+static int refuse_losing_routes(const struct np_config *cfg, const struct np_facts *facts,
+				const struct np_actions *actions, struct np_err *err)
+{
+	for (size_t i = 0; i < actions->n && !cfg->force; i++) {
+		const struct np_action *a = &actions->v[i];
+		char addr[NP_INET_STRLEN], dst[NP_INET_STRLEN];
+
+		/* an address that is there with another length keeps its routes */
+		if (a->kind != NP_ACTION_ADDR_DEL || is_held(actions, i))
+			continue;
+		for (size_t k = 0; k < facts->routes.n; k++) {
+			const struct np_route *route = &facts->routes.v[k];
+
+			if (!route->has_src || !np_inet_same_addr(&route->src, &a->addr.inet))
+				continue;
+			np_err_set(err, -EBUSY, "netdev.cuts_route",
+				   "the route to %s has the source address %s, which has to leave %s for a moment: the kernel would drop that route",
+				   route->is_default ? "default" : np_inet_str(&route->dst, dst),
+				   np_inet_addr_str(&a->addr.inet, addr), a->ifname);
+			np_err_hint(err, "run it with --force and set that route again, or change the address by hand");
+			return -EBUSY;
+		}
+	}
+	return 0;
+}
+
 int np_plan_make(const struct np_config *cfg, const struct np_facts *facts, unsigned int parts,
 		 struct np_actions *out, struct np_err *err)
 {
@@ -117,6 +171,8 @@ int np_plan_make(const struct np_config *cfg, const struct np_facts *facts, unsi
 			return r;
 	}
 	r = refuse_cutting_default_route(cfg, facts, &actions, err);
+	if (r == 0)
+		r = refuse_losing_routes(cfg, facts, &actions, err);
 	if (r < 0)
 		return r;
 	if (parts & NP_PLAN_FILES) {

@@ -49,6 +49,7 @@ static int ib_hca_value(const struct np_config *cfg, const struct np_facts *fact
 	np_auto_strv struct np_strv wanted = { 0 };
 	np_auto_strv struct np_strv all = { 0 };
 	_cleanup_free_ char *present = NULL;
+	int r;
 
 	if (cfg->nccl_ib_hca) {
 		*out = strdup(cfg->nccl_ib_hca);
@@ -59,8 +60,9 @@ static int ib_hca_value(const struct np_config *cfg, const struct np_facts *fact
 		return -ENOMEM;
 	if (wanted.n == 0)
 		return 0;
-	if (np_nccl_hca_value(&wanted, &all, out) < 0)
-		return -ENOMEM;
+	r = np_nccl_hca_value(&wanted, &all, out);
+	if (r < 0)
+		return r;
 	if (*out)
 		return 0;
 	/* nothing to keep out: an old restriction of ours is widened to all */
@@ -93,7 +95,7 @@ static int ifname_value(const struct np_config *cfg, const struct np_facts *fact
 	if (np_strv_add(&names, sel->primary->name) < 0)
 		return -ENOMEM;
 	*out = np_nccl_ifname_value(&names, &facts->netdev_names);
-	return *out ? 0 : -ENOMEM;
+	return *out ? 0 : -errno;
 }
 
 static int nccl_content(const struct np_config *cfg, const struct np_facts *facts,
@@ -105,14 +107,23 @@ static int nccl_content(const struct np_config *cfg, const struct np_facts *fact
 	_cleanup_free_ char *hca = NULL;
 	struct np_nccl_key keys[2];
 	size_t n = 0;
+	int r;
 
 	*wanted = cfg->nccl_scope == NP_NCCL_BOTH ||
 		  cfg->nccl_scope == (home ? NP_NCCL_HOME : NP_NCCL_SYSTEM);
 	if (!*wanted)
 		return 0;
-	if (ifname_value(cfg, facts, sel, &ifname) < 0 ||
-	    ib_hca_value(cfg, facts, &fact->file.content, &hca) < 0)
+	r = ifname_value(cfg, facts, sel, &ifname);
+	if (r == 0)
+		r = ib_hca_value(cfg, facts, &fact->file.content, &hca);
+	if (r == -ENOMEM)
 		return np_err_nomem(err);
+	if (r < 0) {
+		np_err_set(err, r, "nccl.value_invalid",
+			   "the names of this node's netdevs and ports cannot be written as a list of NCCL");
+		np_err_hint(err, "set [nccl] socket_ifname and ib_hca, or [nccl] scope = off");
+		return r;
+	}
 	if (ifname)
 		keys[n++] = (struct np_nccl_key){ "NCCL_SOCKET_IFNAME", ifname };
 	if (hca)

@@ -33,8 +33,11 @@ static void add_line(struct np_buf *out, bool color, const char *status, const c
 
 static void add_hint(struct np_buf *out, const char *code, const char *hint)
 {
+	char shown[640];
+
 	if (*hint)
-		np_buf_printf(out, "          fix: %s [%s]\n", hint, code);
+		np_buf_printf(out, "          fix: %s [%s]\n",
+			      np_printable(hint, shown, sizeof(shown)), code);
 }
 
 static void add_actions(const struct np_result *r, bool color, struct np_buf *out)
@@ -106,7 +109,7 @@ static size_t count_actions(const struct np_result *r, enum np_action_status sta
 static void add_verdict(const struct np_result *r, struct np_buf *out)
 {
 	size_t done = count_actions(r, NP_STATUS_DONE), planned = count_actions(r, NP_STATUS_PLANNED);
-	bool plan = strcmp(r->verb, "plan") == 0;
+	bool plan = strcmp(r->verb, "plan") == 0 || (strcmp(r->verb, "apply") == 0 && planned);
 
 	np_buf_printf(out, "nodeprep %s: ", r->verb);
 	if (r->error.num) {
@@ -115,7 +118,8 @@ static void add_verdict(const struct np_result *r, struct np_buf *out)
 		np_buf_printf(out, "%s [%s]\n", np_printable(r->error.message, shown, sizeof(shown)),
 			      r->error.code[0] ? r->error.code : "internal");
 		if (r->error.hint[0])
-			np_buf_printf(out, "  fix: %s\n", r->error.hint);
+			np_buf_printf(out, "  fix: %s\n",
+				      np_printable(r->error.hint, shown, sizeof(shown)));
 		return;
 	}
 	if (plan) {
@@ -147,16 +151,31 @@ void np_report_text(const struct np_result *r, bool color, struct np_buf *out)
 
 /* ---- Prometheus text exposition format 0.0.4 ---- */
 
-static void add_label(struct np_buf *out, const char *s)
+/* Names from outside may hold anything; the format wants UTF-8. */
+static void add_label(struct np_buf *out, const char *text)
 {
-	for (; *s; s++) {
+	char shown[1024];
+
+	for (const char *s = np_printable(text, shown, sizeof(shown)); *s; s++) {
 		if (*s == '"' || *s == '\\')
-			np_buf_printf(out, "\\%c", *s);
-		else if (*s == '\n')
-			np_buf_str(out, "\\n");
-		else
-			np_buf_add(out, s, 1);
+			np_buf_str(out, "\\");
+		np_buf_add(out, s, 1);
 	}
+}
+
+/* One target can have several findings of one code; a series may stand there once. */
+static bool is_repeated(const struct np_checks *checks, size_t i)
+{
+	const struct np_check *c = &checks->v[i];
+
+	for (size_t k = 0; k < i; k++) {
+		const struct np_check *other = &checks->v[k];
+
+		if (other->status == c->status && strcmp(other->id, c->id) == 0 &&
+		    strcmp(other->target, c->target) == 0 && strcmp(other->code, c->code) == 0)
+			return true;
+	}
+	return false;
 }
 
 void np_report_prometheus(const struct np_result *r, struct np_buf *out)
@@ -172,6 +191,8 @@ void np_report_prometheus(const struct np_result *r, struct np_buf *out)
 	for (size_t i = 0; i < r->checks.n; i++) {
 		const struct np_check *c = &r->checks.v[i];
 
+		if (is_repeated(&r->checks, i))
+			continue;
 		np_buf_printf(out, "nodeprep_check{id=\"%s\",target=\"", c->id);
 		add_label(out, c->target);
 		np_buf_printf(out, "\",code=\"%s\",status=\"%s\"} 1\n", c->code,

@@ -152,16 +152,29 @@ static int find_by_owner(const struct np_want_netdev *want, const struct np_fact
 			 const struct np_netdev **out, struct np_err *err)
 {
 	np_auto_buf struct np_buf list = { 0 };
+	const struct np_netdev *found = NULL;
+	size_t n = 0;
 
 	for (size_t i = 0; i < facts->netdevs.n; i++) {
 		const struct np_netdev *dev = &facts->netdevs.v[i];
 
-		if (is_candidate(dev) && matches_owner(want, dev)) {
-			*out = dev;
-			return 0;
-		}
+		if (!is_candidate(dev) || !matches_owner(want, dev))
+			continue;
+		found = dev;
+		n++;
+	}
+	if (n == 1) {
+		*out = found;
+		return 0;
 	}
 	list_candidates(facts, &list);
+	if (n > 1) {
+		np_err_set(err, -ENOTUNIQ, "netdev.ambiguous",
+			   "[netdev %s] match: %zu IPoIB interfaces belong to that adapter; here are: %s",
+			   want->name, n, list.data ? list.data : "");
+		np_err_hint(err, "give `match` a port, for example %s:1", want->match_ca);
+		return -ENOTUNIQ;
+	}
 	np_err_set(err, -ENODEV, "netdev.no_such_interface",
 		   "[netdev %s] match: no IPoIB interface belongs to that port; here are: %s",
 		   want->name, list.data ? list.data : "none");
@@ -207,7 +220,8 @@ static int add_selected(struct np_selection *sel, const struct np_netdev *dev,
 		if (other->dev != dev)
 			continue;
 		/* --ip without a name, and [netdev ib0]: one netdev, flags override */
-		if (want && other->want && !want->name[0] != !other->want->name[0]) {
+		if (want && other->want && !want->name[0] != !other->want->name[0] &&
+		    want->from_flags != other->want->from_flags) {
 			const struct np_want_netdev *flags = want->name[0] ? other->want : want;
 
 			other->want = want->name[0] ? want : other->want;
@@ -234,6 +248,40 @@ static int add_selected(struct np_selection *sel, const struct np_netdev *dev,
 	return 0;
 }
 
+/* Which netdev each entry means is known now, so one address on two of them shows. */
+static int refuse_shared_address(const struct np_selection *sel, struct np_err *err)
+{
+	for (size_t i = 0; i < sel->n_netdevs; i++) {
+		for (size_t j = 0; j < i; j++) {
+			const struct np_selected_netdev *a = &sel->netdevs[i], *b = &sel->netdevs[j];
+
+			for (size_t k = 0; k < a->n_addrs * b->n_addrs; k++) {
+				const struct np_inet *inet = &a->addrs[k / b->n_addrs];
+				char text[NP_INET_STRLEN];
+
+				if (!np_inet_same_addr(inet, &b->addrs[k % b->n_addrs]))
+					continue;
+				np_err_set(err, -EINVAL, "netdev.asked_twice",
+					   "address %s is asked for on both %s and %s",
+					   np_inet_addr_str(inet, text), b->dev->name, a->dev->name);
+				np_err_hint(err, "give each address to one interface");
+				return -EINVAL;
+			}
+		}
+	}
+	return 0;
+}
+
+/* The first of the configuration, unless --ifname names another. */
+static const struct np_netdev *choose_primary(const struct np_config *cfg,
+					      const struct np_selection *sel)
+{
+	for (size_t i = 0; i < sel->n_netdevs && cfg->ifname[0]; i++)
+		if (sel->netdevs[i].want && strcmp(sel->netdevs[i].want->name, cfg->ifname) == 0)
+			return sel->netdevs[i].dev;
+	return sel->n_netdevs > 0 ? sel->netdevs[0].dev : NULL;
+}
+
 int np_select(const struct np_config *cfg, const struct np_facts *facts, struct np_selection *out,
 	      struct np_err *err)
 {
@@ -251,12 +299,13 @@ int np_select(const struct np_config *cfg, const struct np_facts *facts, struct 
 	 * when there is one that is not to be mistaken */
 	if (r == 0 && cfg->n_netdevs == 0 && find_default(facts, &dev, &renamed, NULL) == 0)
 		r = add_selected(&sel, dev, NULL, renamed, err);
+	if (r == 0)
+		r = refuse_shared_address(&sel, err);
 	if (r < 0) {
 		np_selection_done(&sel);
 		return r;
 	}
-	if (sel.n_netdevs > 0)
-		sel.primary = sel.netdevs[0].dev;
+	sel.primary = choose_primary(cfg, &sel);
 	*out = sel;
 	return 0;
 }

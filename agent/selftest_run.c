@@ -19,6 +19,7 @@
 
 #define PROGRAM	      "nodeprep-selftest"
 #define DEFAULT_USER  "nobody"
+#define ENV_MAX	      64
 #define DOCUMENT_MAX  (1 << 20)
 #define EMPTY_DIR     "/run/nodeprep/empty"
 
@@ -76,7 +77,8 @@ static int choose_user(struct runner *run)
 		return 0;
 	r = np_user_by_name(name, &user, run->err);
 	if (r < 0) {
-		np_err_context(run->err, "--run-as");
+		if (run->options->run_as)
+			np_err_context(run->err, "--run-as");
 		return r;
 	}
 	run->switch_user = true;
@@ -157,7 +159,7 @@ static int run_rung(struct runner *run, const char *rung, const char *device, co
 {
 	np_auto_strv struct np_strv env = { 0 };
 	np_auto_child_result struct np_child_result result = { 0 };
-	const char *argv[16] = { PROGRAM, rung };
+	const char *argv[16 + 2 * ENV_MAX] = { PROGRAM, rung };
 	char timeout[16];
 	size_t n = 2;
 	struct np_child_spec spec = {
@@ -193,12 +195,14 @@ static int run_rung(struct runner *run, const char *rung, const char *device, co
 						    run->options->timeout_ms / 2);
 	argv[n++] = "--timeout-ms";
 	argv[n++] = timeout;
+	/* not by its environment: it drops what could lead UCX astray */
+	for (size_t i = 0; run->options->env && i < run->options->env->n && i < ENV_MAX; i++) {
+		argv[n++] = "--env";
+		argv[n++] = run->options->env->v[i];
+	}
 	if (np_strv_add(&env, "PATH=/usr/sbin:/usr/bin:/sbin:/bin") < 0 ||
 	    np_strv_add(&env, "LC_ALL=C") < 0)
 		return np_err_nomem(run->err);
-	for (size_t i = 0; run->options->env && i < run->options->env->n; i++)
-		if (np_strv_add(&env, run->options->env->v[i]) < 0)
-			return np_err_nomem(run->err);
 	spec.envp = (const char *const *)env.v;
 	np_progress("selftest %s %s", rung, device ? device : netdev ? netdev : "");
 	r = np_child_run(&spec, &result, run->err);

@@ -7,15 +7,18 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Names and contents from outside need not be UTF-8. */
+static json_t *text(const char *s)
+{
+	json_t *value = json_string(s);
+	char shown[512];
+
+	return value ? value : json_string(np_printable(s, shown, sizeof(shown)));
+}
+
 static json_t *text_or_null(const char *s)
 {
-	char shown[512];
-	json_t *value;
-
-	if (!s || !*s)
-		return json_null();
-	value = json_string(s);
-	return value ? value : json_string(np_printable(s, shown, sizeof(shown)));
+	return s && *s ? text(s) : json_null();
 }
 
 static json_t *guid_text(uint64_t guid)
@@ -49,7 +52,8 @@ static json_t *counters(const struct np_port *port)
 
 	for (size_t i = 0; i < port->n_counters; i++)
 		json_object_set_new(object, port->counters[i].name,
-				    port->counters[i].known ?
+				    port->counters[i].known &&
+						    port->counters[i].value <= INT64_MAX ?
 					    json_integer((json_int_t)port->counters[i].value) :
 					    json_null());
 	return object;
@@ -242,9 +246,9 @@ static json_t *show_config(const struct np_config *cfg)
 		return NULL;
 	list = json_array();
 	for (size_t i = 0; i < n; i++)
-		json_array_append_new(list, json_pack("{s:s, s:s, s:o}", "section", rows[i].section,
-						      "key", rows[i].key, "value",
-						      json_string(rows[i].value)));
+		json_array_append_new(list, json_pack("{s:o, s:s, s:o}", "section",
+						      text(rows[i].section), "key", rows[i].key,
+						      "value", text(rows[i].value)));
 	np_config_rows_free(rows, n);
 	return list;
 }

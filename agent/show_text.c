@@ -148,7 +148,19 @@ static void text_config(const json_t *list, struct np_buf *out)
 	}
 }
 
-void np_show_text(const json_t *show, struct np_buf *out)
+/* Names from outside must not drive the terminal. */
+static void add_plain(struct np_buf *out, const char *text)
+{
+	for (; *text; text++) {
+		char one[2] = { *text, '\0' }, shown[8];
+
+		np_buf_str(out, *text == '\n' || *text == '\t' ?
+					one :
+					np_printable(one, shown, sizeof(shown)));
+	}
+}
+
+static void add_nouns(const json_t *show, struct np_buf *out)
 {
 	bool several = json_object_size(show) > 1;
 	const json_t *list;
@@ -168,4 +180,13 @@ void np_show_text(const json_t *show, struct np_buf *out)
 		else
 			text_rows(list, out);
 	}
+}
+
+void np_show_text(const json_t *show, struct np_buf *out)
+{
+	np_auto_buf struct np_buf text = { 0 };
+
+	add_nouns(show, &text);
+	add_plain(out, text.data ? text.data : "");
+	out->failed |= text.failed;
 }

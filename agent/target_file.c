@@ -238,7 +238,11 @@ static int etc_write(const struct np_target_file *f, const void *data, size_t le
 	np_file_sweep_temp(parent, name);
 	r = np_file_replace_at(parent, name, data, len, &new, err);
 	if (r < 0)
-		np_err_context(err, "%.*s", (int)(name - 1 - f->path), f->path);
+		np_err_context(err, "%s", f->path);
+	if (r == -EROFS || r == -EACCES || r == -EPERM)
+		np_err_hint(err, "make that directory writable");
+	else if (r == -ENOSPC || r == -EDQUOT)
+		np_err_hint(err, "free space on that file system");
 	return r;
 }
 

@@ -68,7 +68,7 @@ int np_target_open_beneath(int dirfd, const char *path, int flags)
 	/* O_NOFOLLOW with O_PATH gives the link itself, to be described; without O_PATH
 	 * it would turn the ELOOP of a link into ENOTDIR where a directory is wanted */
 	struct open_how how = {
-		.flags = (unsigned int)(flags | O_CLOEXEC | (flags & O_PATH ? O_NOFOLLOW : 0)),
+		.flags = (unsigned int)(flags | O_CLOEXEC | ((flags & O_PATH) ? O_NOFOLLOW : 0)),
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS,
 	};
 	long fd = syscall(SYS_openat2, dirfd, path, &how, sizeof(how));

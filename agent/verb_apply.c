@@ -218,7 +218,7 @@ int np_verb_apply(const struct np_cli *cli, struct np_config *cfg, struct np_res
 		return result->error.num;
 	lock = np_lock(LOCK_TIMEOUT_S, &result->error);
 	if (lock < 0)
-		return np_verb_fail(result, NP_EXIT_REFUSED);
+		return np_verb_fail(result, lock == -EINTR ? NP_EXIT_ROLLED_BACK : NP_EXIT_REFUSED);
 	r = observe(&ap);
 	if (r == 0)
 		r = converge(&ap);

@@ -82,9 +82,12 @@ int np_wait_ready(const struct np_config *cfg, struct np_netlink *nl, struct np_
 		if (!port && netdev >= sel->n_netdevs)
 			break;
 		left = deadline - np_now_ms();
-		if (np_interrupted())
-			return np_err_set(err, -EINTR, "internal.interrupted",
-					  "interrupted while waiting for ports");
+		if (np_interrupted()) {
+			np_err_set(err, -EINTR, "internal.interrupted",
+				   "interrupted while waiting for ports");
+			np_err_hint(err, "run it again; what was done has been undone");
+			return -EINTR;
+		}
 		if (left <= 0)
 			break;
 		if (port)

@@ -175,19 +175,19 @@ int np_file_replace_at(int dirfd, const char *name, const void *data, size_t len
 		return np_err_set(err, -EINVAL, "file.write", "%s: not a file name", name);
 	fd = open_temp(dirfd, name, temp, sizeof(temp));
 	if (fd < 0)
-		return np_err_set(err, fd, "file.write", "%s: cannot create a temporary file: %s",
-				  name, strerror(-fd));
+		return np_err_set(err, fd, "file.write", "cannot create a temporary file: %s",
+				  strerror(-fd));
 	r = finish_temp(fd, dirfd, name, data, len, attr);
 	if (r == 0 && renameat(dirfd, temp, dirfd, name) < 0)
 		r = -errno;
 	if (r < 0) {
 		unlinkat(dirfd, temp, 0);
-		return np_err_set(err, r, "file.write", "%s: %s", name, strerror(-r));
+		return np_err_set(err, r, "file.write", "cannot be written: %s", strerror(-r));
 	}
 	/* the name is right already; a directory that cannot be synced (some network
 	 * file systems) must not turn that into a failure */
 	if (fsync(dirfd) < 0 && errno != EINVAL && errno != EBADF && errno != EROFS)
-		return np_err_set(err, -errno, "file.write", "%s: directory: %s", name,
+		return np_err_set(err, -errno, "file.write", "its directory cannot be synced: %s",
 				  strerror(errno));
 	return 0;
 }
@@ -199,13 +199,18 @@ int np_file_mkdirs(const char *path, struct np_err *err)
 	if (!copy)
 		return np_err_nomem(err);
 	for (char *slash = strchr(copy + 1, '/');; slash = strchr(slash + 1, '/')) {
+		struct stat st;
+		int r;
+
 		if (slash)
 			*slash = '\0';
-		if (mkdir(copy, 0755) < 0 && errno != EEXIST) {
-			np_err_set(err, -errno, "file.write", "%s: cannot create the directory: %s",
-				   copy, strerror(errno));
-			return err ? err->num : -EIO;
-		}
+		r = mkdir(copy, 0755) < 0 ? -errno : 0;
+		if (r == -EEXIST)
+			r = stat(copy, &st) < 0 ? -errno : S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+		if (r < 0)
+			return np_err_set(err, r, "file.write",
+					  "%s: cannot create the directory: %s", copy,
+					  strerror(-r));
 		if (!slash)
 			return 0;
 		*slash = '/';

@@ -148,47 +148,52 @@ int np_natural_cmp(const char *a, const char *b)
 	return strcmp(start_a, start_b);
 }
 
+static unsigned char least(unsigned int a, unsigned int b)
+{
+	return (unsigned char)(a < b ? a : b);
+}
+
+/* Insertions, deletions, replacements and swaps of neighbours, one each. */
 static size_t edit_distance(const char *a, const char *b)
 {
-	size_t row[65], len_a = strlen(a), len_b = strlen(b);
+	size_t len_a = strlen(a), len_b = strlen(b);
+	unsigned char d[65][65];
 
 	if (len_a > 64 || len_b > 64)
-		return 64;
+		return SIZE_MAX;
+	for (size_t i = 0; i <= len_a; i++)
+		d[i][0] = (unsigned char)i;
 	for (size_t j = 0; j <= len_b; j++)
-		row[j] = j;
+		d[0][j] = (unsigned char)j;
 	for (size_t i = 1; i <= len_a; i++) {
-		size_t diagonal = row[0];
-
-		row[0] = i;
 		for (size_t j = 1; j <= len_b; j++) {
-			size_t best = diagonal + (a[i - 1] != b[j - 1]);
+			unsigned int cost = a[i - 1] != b[j - 1];
 
-			diagonal = row[j];
-			if (row[j] + 1 < best)
-				best = row[j] + 1;
-			if (row[j - 1] + 1 < best)
-				best = row[j - 1] + 1;
-			row[j] = best;
+			d[i][j] = least(d[i - 1][j - 1] + cost,
+					least(d[i - 1][j] + 1U, d[i][j - 1] + 1U));
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				d[i][j] = least(d[i][j], d[i - 2][j - 2] + 1U);
 		}
 	}
-	return row[len_b];
+	return d[len_a][len_b];
 }
 
 const char *np_nearest(const char *word, const char *const *names)
 {
-	const char *best = NULL;
+	const char *best = NULL, *begun = NULL;
 	size_t best_distance = strlen(word) / 2 + 1;
 
 	for (; names && *names; names++) {
 		size_t distance = edit_distance(word, *names);
 
-		if (distance < best_distance ||
-		    (!best && *word && np_starts_with(*names, word))) {
+		if (distance < best_distance) {
 			best_distance = distance;
 			best = *names;
 		}
+		if (!begun && *word && np_starts_with(*names, word))
+			begun = *names;
 	}
-	return best;
+	return best ? best : begun;
 }
 
 static bool buf_reserve(struct np_buf *buf, size_t more)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "modules/lookup.h"
 #include "modules/private.h"
 
 #define NODE "/dev/gdrdrv"
@@ -98,6 +99,9 @@ void np_gdrdrv_observe_node(const char *path, int major_wanted, struct np_gdrdrv
 	    major(st.st_rdev) != (unsigned int)major_wanted)
 		return;
 	out->node_matches = true;
+	out->node = (struct np_file_attr){ .mode = st.st_mode & 07777,
+					   .uid = st.st_uid,
+					   .gid = st.st_gid };
 	snprintf(reopen, sizeof(reopen), "/proc/self/fd/%d", node);
 	fd = open(reopen, O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0) {
@@ -108,8 +112,67 @@ void np_gdrdrv_observe_node(const char *path, int major_wanted, struct np_gdrdrv
 	handshake(fd, out);
 }
 
+/* ---- what it was built for, and how it maps ---- */
+
+/* The driver's own words (src/gdrdrv/gdrdrv.c there) for NVIDIA's flavours. */
+static enum np_gpu_flavour flavour_in(const char *text)
+{
+	if (np_starts_with(text, "opensource"))
+		return NP_GPU_FLAVOUR_OPEN;
+	if (np_starts_with(text, "proprietary"))
+		return NP_GPU_FLAVOUR_PROPRIETARY;
+	return NP_GPU_FLAVOUR_UNKNOWN;
+}
+
+static const char *after(const char *text, const char *words)
+{
+	const char *at = strstr(text, words);
+
+	return at ? at + strlen(words) : "";
+}
+
+void np_gdrdrv_parse_params(const char *text, struct np_gdrdrv *out)
+{
+	const char *persistent = after(text, "Use persistent mapping: ");
+
+	out->built_for = flavour_in(after(text, "Built for NVIDIA driver flavor: "));
+	if (np_starts_with(persistent, "yes"))
+		out->persistent_mapping = 1;
+	else if (np_starts_with(persistent, "no"))
+		out->persistent_mapping = 0;
+}
+
+enum np_gpu_flavour np_gdrdrv_built_for(const struct np_kmod_lookup *lookup)
+{
+	return flavour_in(after(lookup->description, "built for "));
+}
+
+/* /proc says what is in effect; the parameter of sysfs, what was asked for (gdrcopy's
+ * own has none there, others' may). */
+static void read_params(struct np_gdrdrv *out)
+{
+	np_auto_buf struct np_buf text = { 0 };
+	char line[16];
+	bool on;
+
+	if (np_file_read_at(AT_FDCWD, "/proc/driver/gdrdrv/params", 1 << 16, &text) == 0 &&
+	    text.data)
+		np_gdrdrv_parse_params(text.data, out);
+	if (out->persistent_mapping < 0 &&
+	    np_file_read_line_at(AT_FDCWD, "/sys/module/gdrdrv/parameters/use_persistent_mapping",
+				 line, sizeof(line)) > 0) {
+		if (np_parse_bool(line, &on) == 0)
+			out->persistent_mapping = on;
+		else if (strcmp(line, "Y") == 0 || strcmp(line, "N") == 0) /* a bool parameter */
+			out->persistent_mapping = *line == 'Y';
+	}
+}
+
 void np_gdrdrv_observe(struct np_gdrdrv *out)
 {
 	memset(out, 0, sizeof(*out));
+	out->persistent_mapping = -1;
 	np_gdrdrv_observe_node(NODE, read_major(), out);
+	if (out->major >= 0)
+		read_params(out);
 }

@@ -122,8 +122,7 @@ static void add_vendors(struct functions *list)
 	size_t n = 0;
 	char *rest, *line;
 
-	if (list->n == 0 ||
-	    np_file_read_at(AT_FDCWD, "/proc/bus/pci/devices", 4 << 20, &text) < 0)
+	if (list->n == 0 || np_file_read_at(AT_FDCWD, "/proc/bus/pci/devices", 4 << 20, &text) < 0)
 		return;
 	ids = calloc(list->n, sizeof(*ids));
 	if (!ids)

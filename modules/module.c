@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "modules/lookup.h"
+#include "modules/private.h"
 
 #define MODULE_DIR "/sys/module"
 
@@ -48,15 +50,27 @@ const char *np_kmod_state_str(enum np_kmod_state s)
 	return "unknown";
 }
 
-/* False for what is no module name; it must not become a path either. */
-static bool normal_name(const char *name, char *out, size_t size)
+bool np_kmod_normal_name(const char *name, char *out, size_t size)
 {
-	if (!*name || *name == '.' || strchr(name, '/') || !np_strcpy(out, size, name))
+	char text[64];
+
+	if (!*name || *name == '.' || *name == '-' || !np_strcpy(text, sizeof(text), name))
 		return false;
-	for (char *c = out; *c; c++)
+	for (char *c = text; *c; c++) {
 		if (*c == '-')
 			*c = '_';
-	return true;
+		if (*c <= ' ' || *c > '~' || strchr("/\\\"'%*?[]=#:;$`", *c))
+			return false;
+	}
+	return np_strcpy(out, size, text);
+}
+
+bool np_kmod_same_name(const char *a, const char *b)
+{
+	for (; *a && *b; a++, b++)
+		if (*a != *b && !(strchr("-_", *a) && strchr("-_", *b)))
+			return false;
+	return *a == *b;
 }
 
 static enum np_kmod_state read_state(int fd)
@@ -82,7 +96,7 @@ static void observe_at(int modules_fd, const char *name, struct np_kmod *out)
 
 	memset(out, 0, sizeof(*out));
 	out->refcnt = -1;
-	if (!normal_name(name, out->name, sizeof(out->name))) {
+	if (!np_kmod_normal_name(name, out->name, sizeof(out->name))) {
 		out->state = NP_KMOD_ABSENT;
 		return;
 	}
@@ -132,6 +146,10 @@ void np_kmods_done(struct np_kmods *list)
 {
 	if (!list)
 		return;
+	for (size_t i = 0; i < list->n; i++) {
+		np_kmod_lookup_done(list->v[i].lookup);
+		free(list->v[i].lookup);
+	}
 	free(list->v);
 	memset(list, 0, sizeof(*list));
 }
@@ -140,10 +158,32 @@ const struct np_kmod *np_kmods_find(const struct np_kmods *list, const char *nam
 {
 	char wanted[64];
 
-	if (!normal_name(name, wanted, sizeof(wanted)))
+	if (!np_kmod_normal_name(name, wanted, sizeof(wanted)))
 		return NULL;
 	for (size_t i = 0; i < list->n; i++)
 		if (strcmp(list->v[i].name, wanted) == 0)
 			return &list->v[i];
 	return NULL;
+}
+
+int np_kmods_look_up(struct np_kmods *list, const char *name, struct np_err *err)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		struct np_kmod *mod = &list->v[i];
+		struct np_kmod_lookup *lookup;
+		int r;
+
+		if (mod->lookup || (name && !np_kmod_same_name(mod->name, name)))
+			continue;
+		lookup = calloc(1, sizeof(*lookup));
+		if (!lookup)
+			return np_err_nomem(err);
+		r = np_kmod_look_up(mod->name, lookup, err);
+		if (r < 0) {
+			free(lookup);
+			return r;
+		}
+		mod->lookup = lookup;
+	}
+	return 0;
 }

@@ -18,11 +18,14 @@ enum np_kmod_state {
 	NP_KMOD_GOING,
 };
 
+struct np_kmod_lookup; /* lookup.h */
+
 struct np_kmod {
 	char name[64];
 	enum np_kmod_state state;
-	char version[64]; /* "" = none given */
-	int refcnt;	  /* -1 = unknown */
+	char version[64];	       /* "" = none given */
+	int refcnt;		       /* -1 = unknown */
+	struct np_kmod_lookup *lookup; /* owned; NULL until np_kmods_look_up */
 };
 
 struct np_kmods {
@@ -45,6 +48,10 @@ extern const struct np_kmod_info np_kmod_known[];
 
 /* State of every known module, in list order. Returns 0 or -ENOMEM. */
 int np_kmods_observe(struct np_kmods *out, struct np_err *err) np_must_check;
+/* Adds what is on disk about module @name (NULL = all of the list) to those that have
+ * no lookup yet. Costs milliseconds: not for a run that has nothing to do. Returns 0,
+ * or the error of np_kmod_look_up; then what was added before stays. */
+int np_kmods_look_up(struct np_kmods *list, const char *name, struct np_err *err) np_must_check;
 void np_kmods_done(struct np_kmods *list);
 const struct np_kmod *np_kmods_find(const struct np_kmods *list, const char *name);
 

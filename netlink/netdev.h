@@ -81,8 +81,11 @@ struct np_addr_owner {
 /* A route of the main table that matters to the policy. */
 struct np_route {
 	int family;
-	bool is_default;	/* else: connected (proto kernel, scope link) */
-	struct np_inet dst;	/* network of a connected route; family 0 for the default */
+	bool is_default;	/* else: connected (proto kernel, scope link), or by_source */
+	bool by_source;		/* neither; here because the kernel drops it with address src */
+	struct np_inet dst;	/* network; family 0 for the default */
+	bool has_src;		/* preferred source address of a route that is not the kernel's own */
+	struct np_inet src;	/* its length is that of a host */
 	int ifindex;
 	char ifname[IFNAMSIZ];	/* "" until np_route_name: a host has many routes, few matter */
 };

@@ -152,6 +152,17 @@ static bool is_link_local(const struct np_inet *net)
 	return net->family == AF_INET6 && net->bytes[0] == 0xfe && (net->bytes[1] & 0xc0) == 0x80;
 }
 
+/* A route that somebody gave a source address: it goes when that address goes. */
+static void take_source(const struct rtmsg *rtm, struct nlattr *const *tb, size_t len,
+			struct np_route *route)
+{
+	if (rtm->rtm_protocol == RTPROT_KERNEL || !tb[RTA_PREFSRC])
+		return;
+	route->has_src = np_attr_bytes(tb[RTA_PREFSRC], route->src.bytes, len);
+	route->src.family = rtm->rtm_family;
+	route->src.prefix_len = (uint8_t)(len * 8);
+}
+
 static int take_route(const struct nlmsghdr *nlh, void *arg)
 {
 	struct nlattr *tb[RTA_MAX + 1];
@@ -172,8 +183,10 @@ static int take_route(const struct nlmsghdr *nlh, void *arg)
 	route.family = rtm.rtm_family;
 	route.is_default = rtm.rtm_dst_len == 0;
 	route.ifindex = (int)np_attr_u32(tb[RTA_OIF], 0);
+	take_source(&rtm, tb, len, &route);
 	if (!route.is_default) {
-		if (!is_connected(&rtm, tb))
+		route.by_source = !is_connected(&rtm, tb);
+		if (route.by_source && !route.has_src)
 			return 0;
 		if (rtm.rtm_dst_len > len * 8 || !np_attr_bytes(tb[RTA_DST], route.dst.bytes, len))
 			return -EBADMSG;

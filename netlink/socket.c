@@ -292,7 +292,8 @@ static const char *hint_for(int num)
 int np_nl_fail(const struct np_netlink *nl, int num, struct np_err *err, const char *code,
 	       const char *fmt, ...)
 {
-	const char *hint = hint_for(num);
+	/* EACCES with a reason of the kernel's own is not about privilege */
+	const char *hint = num == -EACCES && nl && nl->reason[0] ? NULL : hint_for(num);
 	char what[256];
 	va_list ap;
 

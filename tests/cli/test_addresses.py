@@ -180,7 +180,7 @@ def test_c28_adding_beside_is_allowed(node):
     one = node("c28-default-route.ini")
     one.apply()
     assert one.ipv4() == ["10.0.0.9/24", IP]
-    assert "default via 10.0.0.1 dev ib0" in one.routes()
+    assert "default via 10.0.0.1 dev ib0 proto static" in one.routes()
 
 
 def test_c28_a_change_that_cuts_is_refused(node):

@@ -222,6 +222,6 @@ FB_UNUSED static void fb_config(struct np_config *cfg, const char *const *ips)
 		assert_int_equal(np_config_add_ip(cfg, *ips, &err), 0);
 }
 
-#define FB_IPS(...) ((const char *const[]){ __VA_ARGS__, NULL })
+#define FB_LIST(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
 #endif

@@ -47,7 +47,7 @@ static void test_not_numbers(void **state)
 	(void)state;
 	for (size_t i = 0; i < NP_ARRAY_SIZE(texts); i++) {
 		refuses(texts[i], 0, UINT64_MAX, -EINVAL);
-		if (strcmp(texts[i], "a") != 0)
+		if (strcmp(texts[i], "a") != 0 && strcmp(texts[i], "1e3") != 0)
 			refuses(texts[i], 16, UINT64_MAX, -EINVAL);
 		refuses(texts[i], 10, UINT64_MAX, -EINVAL);
 	}

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""A hostile or broken environment changes nothing about the result."""
+
+import pytest
+from helpers import ENV, FILES, IP, NODEPREP, QUICK
+
+HOSTILE = {
+    "LD_*": {"LD_LIBRARY_PATH": "/home/alice", "LD_BIND_NOW": "1", "LD_DEBUG_OUTPUT": "/etc/ld"},
+    "UCX_*": {"UCX_TLS": "tcp", "UCX_NET_DEVICES": "eth0", "UCX_LOG_LEVEL": "data",
+              "UCX_CONFIG_DIR": "/home/alice", "UCX_LOG_FILE": "/etc/ucx.log"},
+    "NCCL_*": {"NCCL_SOCKET_IFNAME": "eth0", "NCCL_IB_HCA": "mlx5_3", "NCCL_DEBUG": "TRACE",
+               "NCCL_CONF_FILE": "/home/alice/nccl.conf", "NCCL_DEBUG_FILE": "/etc/nccl.log"},
+    "HOME": {"HOME": "/home/alice"},
+    "no HOME": {"HOME": None},
+    "relative HOME": {"HOME": "../../etc"},
+    "TMPDIR": {"TMPDIR": "/nowhere", "TMP": "/etc", "TEMP": "/etc"},
+    "IFS": {"IFS": "/0.", "ENV": "/home/alice/rc", "BASH_ENV": "/home/alice/rc"},
+    "PATH": {"PATH": ""},
+    "no PATH": {"PATH": None},
+    "hostile PATH": {"PATH": "/home/alice:."},
+    "locale": {"LC_ALL": "tr_TR.UTF-8", "LANG": "de_DE", "LANGUAGE": "de", "TZ": "../../etc/shadow"},
+    "malloc": {"MALLOC_PERTURB_": "165", "GLIBC_TUNABLES": "glibc.malloc.check=3"},
+    "libraries": {"NLCB": "debug", "NLDBG": "9", "IBV_FORK_SAFE": "1", "RDMAV_HUGEPAGES_SAFE": "1",
+                  "JANSSON_INDENT": "1", "MLX5_SINGLE_THREADED": "1"},
+    "user": {"USER": "alice", "LOGNAME": "alice", "SUDO_UID": "1000", "SUDO_GID": "1000"},
+    "many": {"X%d" % n: "y" * 900 for n in range(100)},
+}
+TRAPS = """
+mkdir -p /home/alice
+for name in ip ibstat modprobe nodeprep-selftest sh; do
+    printf '#!/bin/sh\\ntouch /home/alice/ran\\n' >/home/alice/$name
+    chmod 755 /home/alice/$name
+done
+echo UCX_TLS=tcp >/home/alice/ucx.conf
+echo 'touch /home/alice/ran' >/home/alice/rc
+"""
+
+
+@pytest.fixture(scope="module")
+def wanted():
+    """What a clean environment gives: the document and the files."""
+    from conftest import need_node  # pylint: disable=import-outside-toplevel
+    import helpers  # pylint: disable=import-outside-toplevel
+    need_node()
+    one = helpers.Node("guide.ini")
+    document = one.apply(rc=0).doc
+    files = {path: one.read(path) for path in FILES}
+    one.close()
+    return document, files
+
+
+@pytest.mark.parametrize("name", sorted(HOSTILE))
+def test_the_same_result(node, wanted, name):
+    one = node("guide.ini")
+    one.shell(TRAPS)
+    env = {key: value for key, value in dict(ENV, **HOSTILE[name]).items() if value is not None}
+    before = set(one.tree("/etc", "/home", "/tmp"))
+    done = one.run(NODEPREP, "apply", "--json", "--ip", IP, *QUICK, only_env=env,
+                   cwd="/home/alice")
+    assert (done.rc, done.stderr) == (0, ""), done
+    assert done.doc == wanted[0]
+    assert {path: one.read(path) for path in FILES} == wanted[1]
+    new = set(one.tree("/etc", "/home", "/tmp")) - before
+    assert new - {"/etc/nodeprep", "/etc/profile.d"} == set(FILES) - {"/root/.nccl.conf"}
+
+
+@pytest.mark.parametrize("redirect", ["0<&-", "2>&-", "0<&- 2>&-"])
+def test_closed_descriptors(node, wanted, redirect):
+    one = node("guide.ini")
+    done = one.run("sh", "-c", 'exec "$0" "$@" %s' % redirect, NODEPREP, "apply", "--json",
+                   "--ip", IP, *QUICK)
+    assert (done.rc, done.stderr) == (0, ""), done
+    assert done.doc == wanted[0]
+    assert {path: one.read(path) for path in FILES} == wanted[1]
+
+
+@pytest.mark.parametrize("redirect", [">&-", "0<&- >&- 2>&-"])
+def test_closed_stdout(node, wanted, redirect):
+    """Nothing of the report may land in a file that took the descriptor's number."""
+    one = node("guide.ini")
+    done = one.run("sh", "-c", 'exec "$0" "$@" %s' % redirect, NODEPREP, "apply", "--json",
+                   "--ip", IP, *QUICK)
+    assert done.stdout == ""
+    assert {path: one.read(path) for path in FILES} == wanted[1]
+    assert one.json("check", "--ip", IP, rc=0).doc["ready"] is True
+
+
+def test_the_working_directory_is_gone(node, wanted):
+    one = node("guide.ini")
+    done = one.run("sh", "-c", 'mkdir /tmp/d; cd /tmp/d; rmdir /tmp/d; exec "$0" "$@"', NODEPREP,
+                   "apply", "--json", "--ip", IP, *QUICK)
+    assert (done.rc, done.stderr) == (0, ""), done
+    assert done.doc == wanted[0]
+
+
+@pytest.mark.parametrize("limit", ["ulimit -n 32", "ulimit -c 0", "ulimit -s 512", "umask 0777",
+                                   "umask 0", "trap '' HUP TERM CHLD PIPE", "nice -n 19 true"])
+def test_limits_of_the_caller(node, wanted, limit):
+    one = node("guide.ini")
+    done = one.run("bash", "-c", limit + '; exec "$0" "$@"', NODEPREP, "apply", "--json",
+                   "--ip", IP, *QUICK)
+    assert (done.rc, done.stderr) == (0, ""), done
+    assert done.doc == wanted[0]
+    for path, facts in one.tree(*FILES).items():
+        assert facts[1] == 0o644, path
+
+
+def test_a_selftest_in_a_hostile_environment(node):
+    """The rungs get an environment of their own, and an empty directory."""
+    one = node("guide.ini")
+    one.shell(TRAPS)
+    one.apply()
+    env = dict(ENV, **HOSTILE["UCX_*"], **HOSTILE["hostile PATH"])
+    done = one.json("selftest", "tcp", rc=0, only_env=env, cwd="/home/alice")
+    assert done.rungs("tcp")[0]["status"] == "ok"
+    assert one.read("/home/alice/ran") is None and one.read("/etc/ucx.log") is None
+
+
+def test_argv_without_a_name(node):
+    """execve with an empty argv, as exploits do it."""
+    one = node("guide.ini")
+    done = one.run("python3", "-c",
+                   "import os, sys; os.execve(sys.argv[1], [''], {})", NODEPREP)
+    assert done.rc == 2 and "no verb" in done.stderr, done
