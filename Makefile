@@ -26,7 +26,11 @@ endif
 WARN := -Wall -Wextra -Wshadow -Wformat=2 -Wstrict-prototypes -Wmissing-prototypes \
 	-Wpointer-arith -Wwrite-strings -Wundef -Wvla
 HARDEN := -fstack-protector-strong -fstack-clash-protection -fcf-protection -fPIE
-ifeq ($(SANITIZE),1)
+ifeq ($(FUZZ),1)
+OPT := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined \
+	-fno-omit-frame-pointer -DNP_TEST_HOOKS
+LDOPT := -fsanitize=fuzzer,address,undefined -pie
+else ifeq ($(SANITIZE),1)
 OPT := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer \
 	-DNP_TEST_HOOKS
 LDOPT := -fsanitize=address,undefined -pie
@@ -61,7 +65,7 @@ SELFTEST_OBJ := $(filter-out %/main.o,$(call obj,selftest))
 PROGRAMS := $(BUILD)/nodeprep $(BUILD)/nodeprep-selftest
 
 .DEFAULT_GOAL := all
-.PHONY: all asan deps demo test test-unit test-cli lint lint-tidy bench install clean help FORCE
+.PHONY: all asan deps fuzz fuzz-programs demo test test-unit test-cli lint lint-tidy bench install clean help FORCE
 
 all: $(PROGRAMS)
 
@@ -112,6 +116,31 @@ $(BUILD)/obj/tests/unit/%.o: NP_CPPFLAGS += $(NL_CFLAGS) $(UCX_CFLAGS)
 .SECONDARY:
 
 unit-programs: $(addprefix $(BUILD)/unit/,$(UNIT) $(UNIT_TOOLS))
+
+# ---- fuzz targets: libFuzzer with clang; else, with SANITIZE=1, programs that replay files ----
+FUZZ_SECONDS ?= 60
+FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_MAIN := $(if $(filter 1,$(FUZZ)),,$(BUILD)/obj/tests/fuzz/replay.o)
+
+$(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(FUZZ_MAIN) $(AGENT_OBJ) $(LIB_OBJ)
+	$(say) LINK $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDOPT) $(LDFLAGS) -o $@ $^ $(NL_LIBS) $(UMAD_LIBS) $(JANSSON_LIBS) $(INIH_LIBS) $(CMOCKA_LIBS) -lpthread
+
+fuzz-programs: $(addprefix $(BUILD)/fuzz/,$(FUZZERS))
+
+# What was found lies in build/clang/found-*; the corpus is kept between runs.
+fuzz:
+	$(Q)packaging/install-deps $(DEPS_BUILD) $(DEPS_FUZZ)
+	$(Q)$(MAKE) FUZZ=1 CC=clang BUILD=$(BUILD)/clang fuzz-programs
+	$(Q)for f in $(FUZZERS); do \
+		echo "  FUZZ    $$f, $$(($(FUZZ_SECONDS) / $(words $(FUZZERS)))) s"; \
+		mkdir -p $(BUILD)/clang/corpus/$$f tests/fuzz/seeds/$$f || exit 1; \
+		$(BUILD)/clang/fuzz/$$f -max_total_time=$$(($(FUZZ_SECONDS) / $(words $(FUZZERS)))) \
+			-timeout=10 -max_len=4096 -verbosity=0 -print_final_stats=1 \
+			-artifact_prefix=$(BUILD)/clang/found-$$f- \
+			$(BUILD)/clang/corpus/$$f tests/fuzz/seeds/$$f || exit 1; \
+	done
 
 # ---- what a new user runs ----
 deps:
@@ -171,6 +200,7 @@ help:
 ## make deps     install the Debian packages that building and testing need
 ## make demo     set everything up and show the main job on a simulated node
 ## make test     set everything up and run every test that needs no hardware
+## make fuzz     FUZZ_SECONDS=60: the parsers and the plan with libFuzzer
 ## make lint     clang-format, clang-tidy, cppcheck, shellcheck, codespell, man pages, layering
 ## make bench    ratios against the tools of the guide; writes build/bench.json
 ## make asan     the programs with AddressSanitizer and UBSan, in build/asan

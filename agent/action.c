@@ -25,6 +25,7 @@ void np_action_done(struct np_action *a)
 	free(a->path);
 	free(a->user);
 	free(a->home);
+	free(a->failure);
 	np_buf_done(&a->old_content);
 	np_buf_done(&a->new_content);
 	memset(a, 0, sizeof(*a));

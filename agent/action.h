@@ -45,6 +45,8 @@ struct np_action {
 	bool had_old, has_new; /* false: the file is not there before / after */
 	struct np_buf old_content, new_content;
 	struct np_file_attr attr; /* of the old file, when had_old */
+
+	char *failure; /* why it failed, when the run went on all the same; not journalled */
 };
 
 struct np_actions {

@@ -251,14 +251,14 @@ json_t *np_action_encode(const struct np_action *a)
 	if (a->kind == NP_ACTION_FILE) {
 		r = set(object, "file", encode_file(a));
 	} else {
-		r = json_object_set_new(object, "ifname", json_string(a->ifname));
-		r |= json_object_set_new(object, "ifindex", json_integer(a->ifindex));
-		r |= json_object_set_new(object, "from", json_integer(a->from_value));
-		r |= json_object_set_new(object, "to", json_integer(a->to_value));
-		r |= json_object_set_new(object, "old_mtu", json_integer(a->old_mtu));
-		r |= json_object_set_new(object, "restore_mtu", json_integer(a->restore_mtu));
+		r = set(object, "ifname", encode_text(a->ifname));
+		r |= set(object, "ifindex", json_integer(a->ifindex));
+		r |= set(object, "from", json_integer(a->from_value));
+		r |= set(object, "to", json_integer(a->to_value));
+		r |= set(object, "old_mtu", json_integer(a->old_mtu));
+		r |= set(object, "restore_mtu", json_integer(a->restore_mtu));
 		if (a->kind == NP_ACTION_ADDR_ADD || a->kind == NP_ACTION_ADDR_DEL)
-			r |= json_object_set_new(object, "addr", encode_address(&a->addr));
+			r |= set(object, "addr", encode_address(&a->addr));
 	}
 	if (r < 0) {
 		json_decref(object);
@@ -276,7 +276,9 @@ static int decode_netdev(const json_t *object, struct np_action *a)
 		return r;
 	if (decode_number(object, "ifindex", INT32_MAX, &ifindex) < 0 ||
 	    decode_u32(object, "from", &a->from_value) < 0 ||
-	    decode_u32(object, "to", &a->to_value) < 0)
+	    decode_u32(object, "to", &a->to_value) < 0 ||
+	    decode_u32(object, "old_mtu", &a->old_mtu) < 0 ||
+	    decode_u32(object, "restore_mtu", &a->restore_mtu) < 0)
 		return -EINVAL;
 	a->ifindex = (int)ifindex;
 	if (a->kind == NP_ACTION_ADDR_ADD || a->kind == NP_ACTION_ADDR_DEL)

@@ -51,6 +51,15 @@ int np_cli_config(const struct np_cli *cli, struct np_config *cfg, struct np_err
 
 	if (r < 0)
 		return r;
+	for (size_t i = 0; i < cfg->users.n; i++) {
+		np_auto_user struct np_user user = { 0 };
+
+		r = np_user_by_name(cfg->users.v[i], &user, err);
+		if (r < 0) {
+			np_err_context(err, "%s: [nccl] users", cfg->files.n ? cfg->files.v[cfg->files.n - 1] : "");
+			return r;
+		}
+	}
 	if (cli->ifname) {
 		char shown[80];
 

@@ -7,6 +7,7 @@
 #include <ini.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -220,8 +221,10 @@ static void check_section(struct reader *rd, const char *line)
 	const char *close = strchr(line, ']');
 	char name[SECTION_MAX_LEN + 1], where[512];
 
-	if (!close)
-		return; /* inih's own fault to find */
+	if (!close) {
+		reader_fault(rd, "config.syntax", "[section without its ]", "write [SECTION]");
+		return;
+	}
 	if (close - line - 1 > SECTION_MAX_LEN) {
 		reader_fault(rd, "config.line_too_long", "the section name is longer than 48 bytes",
 			     "use a name from nodeprep.conf(5)");
@@ -290,14 +293,30 @@ static int on_key(void *user, const char *section, const char *key, const char *
 	return rd->failed == 0;
 }
 
+/* A FIFO or a device would make a boot wait for ever. */
+static int read_regular(const char *path, struct np_buf *text)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	char self[64];
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return S_ISDIR(st.st_mode) ? -EISDIR : -ENOTSUP;
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	return np_file_read_at(AT_FDCWD, self, CONFIG_MAX, text);
+}
+
 int np_config_read(struct np_config *cfg, const char *path, struct np_err *err)
 {
 	np_auto_buf struct np_buf text = { 0 };
 	struct reader rd = { .cfg = cfg, .path = path, .err = err };
-	int r = np_file_read_at(AT_FDCWD, path, CONFIG_MAX, &text);
+	int r = read_regular(path, &text);
 
 	if (r < 0) {
-		np_err_set(err, r, "config.unreadable", "%s: %s", path, strerror(-r));
+		np_err_set(err, r, "config.unreadable", "%s: %s", path,
+			   r == -ENOTSUP ? "not a regular file" : strerror(-r));
 		np_err_hint(err, "make the file readable, or name another with --config");
 		return r;
 	}
@@ -314,6 +333,8 @@ int np_config_read(struct np_config *cfg, const char *path, struct np_err *err)
 		reader_fault(&rd, "config.syntax", "neither [section] nor key = value",
 			     "see nodeprep.conf(5)");
 	}
+	if (rd.failed && err && !err->hint[0])
+		np_err_hint(err, "see nodeprep.conf(5)");
 	return rd.failed;
 }
 
@@ -338,6 +359,12 @@ int np_config_load(struct np_config *cfg, const char *path, struct np_err *err)
 			return r;
 	}
 	n = scandir(CONFIG_DIR, &entries, only_conf, alphasort);
+	if (n < 0 && errno != ENOENT) {
+		r = -errno;
+		np_err_set(err, r, "config.unreadable", "%s: %s", CONFIG_DIR, strerror(-r));
+		np_err_hint(err, "make the directory readable");
+		return r;
+	}
 	for (int i = 0; i < n; i++) {
 		_cleanup_free_ char *file = np_asprintf(CONFIG_DIR "/%s", entries[i]->d_name);
 

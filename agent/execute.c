@@ -79,8 +79,10 @@ int np_execute(struct np_netlink *nl, struct np_actions *actions, size_t from, s
 			continue;
 		}
 		a->status = NP_STATUS_FAILED;
-		if (a->kind == NP_ACTION_FILE && err && np_streq(err->code, "file.refused")) {
-			np_warning("%s: %s", np_action_target(a), err->message);
+		if (a->kind == NP_ACTION_FILE && err &&
+		    (a->user || np_streq(err->code, "file.refused"))) {
+			free(a->failure);
+			a->failure = strdup(err->message);
 			np_err_clear(err);
 			continue;
 		}

@@ -9,8 +9,9 @@
 /*
  * Runs @actions[@from..] in order and marks each; the caller has put the undo of
  * all of them into the journal. Stops at the first failure or when a signal
- * came. -EACCES with code "file.refused" marks that action failed and goes on: a
- * hostile home is no reason to take the network back.
+ * came. A file that may not be touched, and whatever goes wrong in a home, marks
+ * that action failed (a->failure says why) and the run goes on: no user can keep
+ * the node from being configured.
  * Returns 0, -EINTR (a signal), or the negative errno of the failed action.
  */
 int np_execute(struct np_netlink *nl, struct np_actions *actions, size_t from,

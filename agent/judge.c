@@ -259,6 +259,29 @@ static void judge_nccl_lines(const struct np_target_file *f, struct np_checks *o
 	np_nccl_issues_done(&issues);
 }
 
+/* A list of HCAs that somebody wrote may leave out ports that are wanted. */
+static void judge_ib_hca(const struct np_config *cfg, const struct np_facts *facts,
+			 const struct np_target_file *f, struct np_checks *out)
+{
+	_cleanup_free_ char *value = np_nccl_conf_get(f->content.data ? f->content.data : "",
+						      f->content.len, "NCCL_IB_HCA");
+	np_auto_buf struct np_buf missing = { 0 };
+
+	for (size_t i = 0; value && !cfg->nccl_ib_hca && i < facts->cas.n; i++) {
+		const struct np_ca *ca = &facts->cas.v[i];
+
+		for (size_t p = 0; p < ca->n_ports; p++)
+			if (np_port_role(cfg, ca, &ca->ports[p]) == NP_PORT_WANTED &&
+			    !np_nccl_matches(value, ca->name, ca->ports[p].num))
+				np_buf_printf(&missing, "%s%s:%d", missing.len ? ", " : "",
+					      ca->name, ca->ports[p].num);
+	}
+	if (missing.len)
+		np_checks_add(out, "file", f->path, NP_CHECK_WARN, "nccl.ib_hca_leaves_out",
+			      "remove the line, or say it in [nccl] ib_hca",
+			      "NCCL_IB_HCA=%s leaves out %s", value, missing.data);
+}
+
 /* nodeprep has something to write there; what it leaves alone cannot refuse it. */
 static bool is_written(const struct np_config *cfg, enum np_file_role role)
 {
@@ -284,15 +307,18 @@ void np_judge_files(const struct np_config *cfg, const struct np_facts *facts,
 				      "not touched: %s", f->reason);
 		else if (f->status == NP_TARGET_UNKNOWN)
 			np_checks_add(out, "file", f->path,
-				      f->num == -EACCES ? NP_CHECK_UNKNOWN : NP_CHECK_FAIL,
+				      f->num == (f->in_home ? -EPERM : -EACCES) ? NP_CHECK_UNKNOWN :
+										  NP_CHECK_FAIL,
 				      "file.unreadable",
 				      f->hint, "cannot be read: %s", f->reason);
 		if (f->in_home && f->network_fs)
 			np_checks_add(out, "file", f->path, NP_CHECK_WARN, "nccl.shared_home",
 				      "prefer /etc/nccl.conf ([nccl] scope = system) where the nodes' interfaces differ",
 				      "the home is on a network file system: every node that mounts it reads this file");
-		if (nccl && f->status == NP_TARGET_PRESENT)
+		if (nccl && f->status == NP_TARGET_PRESENT) {
 			judge_nccl_lines(f, out);
+			judge_ib_hca(cfg, facts, f, out);
+		}
 	}
 }
 

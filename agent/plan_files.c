@@ -41,6 +41,38 @@ static int port_names(const struct np_config *cfg, const struct np_facts *facts,
 	return 0;
 }
 
+/* nodeprep writes CA:PORT in every place; people mostly leave the port out. */
+static bool looks_like_ours(const char *value)
+{
+	value += strspn(value, "^=");
+	do {
+		size_t name = strcspn(value, ":,"), digits;
+
+		if (name == 0 || value[name] != ':')
+			return false;
+		value += name + 1;
+		digits = strspn(value, "0123456789");
+		if (digits == 0)
+			return false;
+		value += digits;
+	} while (*value++ == ',');
+	return value[-1] == '\0';
+}
+
+/* Somebody's own list, which takes none of the ports that must not be used. */
+static bool keeps_out(const struct np_config *cfg, const struct np_facts *facts, const char *value)
+{
+	for (size_t i = 0; i < facts->cas.n; i++) {
+		const struct np_ca *ca = &facts->cas.v[i];
+
+		for (size_t p = 0; p < ca->n_ports; p++)
+			if (np_port_role(cfg, ca, &ca->ports[p]) != NP_PORT_WANTED &&
+			    np_nccl_matches(value, ca->name, ca->ports[p].num))
+				return false;
+	}
+	return true;
+}
+
 /* Ports that must not be used by their role (management, ignored, Ethernet) have to
  * be kept out by name; a port that is merely down NCCL skips by itself. */
 static int ib_hca_value(const struct np_config *cfg, const struct np_facts *facts,
@@ -60,13 +92,17 @@ static int ib_hca_value(const struct np_config *cfg, const struct np_facts *fact
 		return -ENOMEM;
 	if (wanted.n == 0)
 		return 0;
+	present = np_nccl_conf_get(old->data ? old->data : "", old->len, "NCCL_IB_HCA");
+	if (present && !looks_like_ours(present) && keeps_out(cfg, facts, present)) {
+		*out = np_steal_pointer(&present);
+		return 0;
+	}
 	r = np_nccl_hca_value(&wanted, &all, out);
 	if (r < 0)
 		return r;
 	if (*out)
 		return 0;
 	/* nothing to keep out: an old restriction of ours is widened to all */
-	present = np_nccl_conf_get(old->data ? old->data : "", old->len, "NCCL_IB_HCA");
 	if (!present)
 		return 0;
 	{

@@ -154,6 +154,16 @@ static int add_crash(struct runner *run, const char *rung, const char *device,
 			  "run nodeprep selftest --verbose and read its log");
 }
 
+static void pass_log(const char *rung, const struct np_buf *log)
+{
+	np_auto_strv struct np_strv lines = { 0 };
+
+	if (log->len == 0 || np_strv_split(&lines, log->data, "\n") < 0)
+		return;
+	for (size_t i = 0; i < lines.n; i++)
+		np_debug("selftest %s: %s", rung, lines.v[i]);
+}
+
 static int run_rung(struct runner *run, const char *rung, const char *device, const char *netdev,
 		    const char *address)
 {
@@ -209,8 +219,7 @@ static int run_rung(struct runner *run, const char *rung, const char *device, co
 	np_progress_done();
 	if (r < 0)
 		return r;
-	if (result.log.len)
-		np_debug("selftest %s: %s", rung, result.log.data);
+	pass_log(rung, &result.log);
 	if (result.interrupted)
 		return np_err_set(run->err, -EINTR, "internal.interrupted",
 				  "interrupted during the self-test");

@@ -151,6 +151,26 @@ static int roll_back(struct apply *ap)
 	return np_verb_fail(result, NP_EXIT_ROLLED_BACK);
 }
 
+/* Files that could not be written, though nothing spoke against it before. */
+static void add_file_failures(struct np_result *result)
+{
+	for (size_t i = 0; i < result->actions.n; i++) {
+		const struct np_action *a = &result->actions.v[i];
+		bool told = false;
+
+		if (a->kind != NP_ACTION_FILE || a->status != NP_STATUS_FAILED)
+			continue;
+		for (size_t k = 0; k < result->checks.n; k++)
+			told |= np_streq(result->checks.v[k].target, a->path) &&
+				result->checks.v[k].status == NP_CHECK_FAIL;
+		if (!told)
+			np_checks_add(&result->checks, "file", a->path, NP_CHECK_FAIL,
+				      a->user ? "file.home_refused" : "file.refused",
+				      "put that right and run it again", "%s",
+				      a->failure ? a->failure : "could not be written");
+	}
+}
+
 static int run_selftest(struct apply *ap, const struct np_cli *cli)
 {
 	const struct np_strv all = { 0 };
@@ -193,6 +213,7 @@ static int finish(struct apply *ap, const struct np_cli *cli)
 		np_err_nomem(&result->error);
 		return roll_back(ap);
 	}
+	add_file_failures(result);
 	if (!result->converged)
 		np_checks_add(&result->checks, "plan", "node", NP_CHECK_FAIL, "plan.not_converged",
 			      "run nodeprep plan; a file was refused, or something on this node changes it back",

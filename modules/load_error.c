@@ -205,7 +205,7 @@ static void unknown_symbol(const struct np_kmod_failure *f, struct np_err *err)
 	else
 		np_err_hint(err,
 			    "use one stack: %s and the modules it needs come from different "
-			    "builds",
+			    "builds, or one of them is gone; then run depmod -a",
 			    f->module);
 }
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # The Debian 12 packages that building, testing and linting need; `make deps`.
-DEPS_BUILD := gcc libc6-dev pkg-config libnl-3-dev libibumad-dev libjansson-dev libinih-dev libucx-dev
+DEPS_BUILD := gcc libc6-dev pkg-config libnl-3-dev libibumad-dev libjansson-dev libinih-dev libkmod-dev libucx-dev
 DEPS_TEST := python3 python3-pytest python3-pytest-xdist python3-jsonschema libcmocka-dev iproute2 \
 	infiniband-diags ucx-utils net-tools kmod strace time procps util-linux dash bash zsh tcsh busybox
 DEPS_LINT := clang-format clang-tidy cppcheck shellcheck codespell mandoc
+DEPS_FUZZ := clang libclang-rt-14-dev libcmocka-dev
 DEPS := $(DEPS_BUILD) $(DEPS_TEST) $(DEPS_LINT)

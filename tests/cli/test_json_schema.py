@@ -21,8 +21,8 @@ def documents():
     for ini in ("guide.ini", "sick.ini"):
         one = helpers.Node(ini)
         found += [one.json(verb, *argv).doc for verb, *argv in (
-            ["plan", "--ip", IP], ["apply", "--ip", IP, "--timeout", "0"], ["apply", *QUICK],
-            ["check", "--ip", IP], ["selftest", "tcp"], ["show"], ["check", "--ifname", "eth9"],
+            ["plan", "--ip", IP], ["apply", "--ip", IP, *QUICK], ["apply", *QUICK],
+            ["check", "--ip", IP], ["selftest", "rc"], ["show"], ["check", "--ifname", "eth9"],
             ["apply", "--ip", "nonsense"])]
         one.close()
     return found

@@ -213,6 +213,7 @@ int rxe_net_add(const char *name, struct net_device *ndev)
 	if (!rxe)
 		return -ENOMEM;
 	rxe->ndev = ndev;
+	rxe->attr.fw_ver = 1ULL << 32; /* 1.0.0, as softib_fw_str says */
 	err = softib_join(rxe);
 	if (err)
 		goto fail;

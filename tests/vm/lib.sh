@@ -1,0 +1,106 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: MIT
+# What the scenarios share; sourced by each. A scenario runs as root under bash -eu: in
+# the test VM, or on a physical node with NODEPREP_HW=1. It ends with 0 when all came as
+# it must, with 77 after skip, with anything else when it failed.
+set -eu
+HW=${NODEPREP_HW:-0}
+IP=${NODEPREP_HW_IP:-10.0.0.50/24}
+WORK=$(mktemp -d)
+trap 'rm -rf "$WORK"' EXIT
+
+say() { echo "--- $*"; }
+fail() {
+	echo "FAIL: $*"
+	exit 1
+}
+skip() {
+	echo "skip: $*"
+	exit 77
+}
+trap 'echo "FAIL: line $LINENO: $BASH_COMMAND"' ERR
+
+# What a login on such a node has; a stock Debian gives 8 MiB, too little for any HCA.
+ulimit -l unlimited
+
+# must CODE COMMAND...: runs it, shows what it says, and fails unless it exits with CODE.
+must() {
+	local want=$1 code=0
+	shift
+	echo "\$ $*"
+	"$@" >"$WORK/out" 2>"$WORK/err" || code=$?
+	cat "$WORK/out" "$WORK/err"
+	[ "$code" = "$want" ] || fail "exit $code, not $want: $*"
+}
+
+# nodeprep_json CODE ARGUMENTS...: as must, with --json; the document is then in $WORK/json.
+nodeprep_json() {
+	local want=$1 code=0
+	shift
+	echo "\$ nodeprep $* --json"
+	nodeprep "$@" --json >"$WORK/json" 2>"$WORK/err" || code=$?
+	if ! jq -e .schema "$WORK/json" >/dev/null 2>&1; then
+		cat "$WORK/json" "$WORK/err"
+		fail "no JSON document: nodeprep $*"
+	fi
+	jq -rc '(.actions[] | "  \(.status) \(.target) \(.id): \(.from // "-") -> \(.to // "-")"),
+		(.checks[] | "  \(.status) \(.target) \(.code // .id): \(.message // "")"),
+		(.selftest[] | "  \(.status) \(.rung) \(.device): \(.message // "")"),
+		(.error // empty | "  error \(.code): \(.message)")' "$WORK/json"
+	cat "$WORK/err"
+	[ "$code" = "$want" ] || fail "exit $code, not $want: nodeprep $*"
+}
+
+# holds FILTER [JQ OPTIONS]: the last document satisfies the jq filter.
+holds() {
+	local filter=$1
+	shift
+	jq -e "$@" "$filter" "$WORK/json" >/dev/null || fail "not so: $filter"
+}
+has_code() { holds 'any(.checks[], .selftest[]; .code == $c and .target + (.device // "") == $t)' --arg c "$1" --arg t "$2"; }
+rung_is() { holds '[.selftest[] | select(.rung == $r and .status == $s)] | length > 0 and all(.status == $s)' --arg r "$1" --arg s "$2"; }
+
+# wait_for SECONDS COMMAND...: until it succeeds.
+wait_for() {
+	local until=$((SECONDS + $1))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		[ "$SECONDS" -lt "$until" ] || fail "still not so after the time: $*"
+		sleep 0.1
+	done
+}
+
+# What a node's boot loads (udev and the units of rdma-core). Once nodeprep loads what it
+# needs, NODEPREP_LOADS=1 leaves it to it.
+load_modules() {
+	[ "${NODEPREP_LOADS:-0}" = 0 ] || return 0
+	[ "$HW" = 0 ] || return 0
+	modprobe -a ib_uverbs ib_umad ib_ipoib rdma_ucm
+}
+
+# ---- the software HCA (in the VM only) ----
+# The driver, like a real one, knows nothing of IPoIB or umad.
+softib_load() { modprobe softib "$@"; }
+# softib_add CA...: each with a port, ACTIVE unless "softib_new state=2" said otherwise.
+softib_add() {
+	local ca
+	[ -e /sys/module/softib ] || softib_load
+	for ca; do
+		rdma link add "$ca" type softib netdev lo
+		wait_for 5 test -e "/sys/class/infiniband/$ca/ports/1/state"
+	done
+}
+softib_param() { echo "$2" >"/sys/module/softib/parameters/$1"; }
+# softib_set CA KNOB VALUE: see tests/vm/softib/README.md
+softib_set() { echo "$3" >"/sys/kernel/debug/softib/$1/$2"; }
+# the usual node: mlx5_0, and with it ib0
+softib_node() {
+	if [ "$HW" = 0 ]; then
+		softib_add "${@:-mlx5_0}"
+		load_modules
+		wait_for 5 test -e /sys/class/net/ib0
+	fi
+	CA=${NODEPREP_HW_CA:-mlx5_0}
+	IFNAME=${NODEPREP_HW_IFNAME:-ib0}
+}
+running() { [ "$(cat "/sys/class/net/$1/carrier" 2>/dev/null)" = 1 ]; }

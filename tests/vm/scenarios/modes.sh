@@ -1,0 +1,41 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: MIT
+# Datagram and connected mode by configuration, their MTUs, the way back, and a netdev that
+# refuses connected mode: datagram stays with the port's MTU, and a warning says so (C32).
+# boot: shared
+# seconds: 120
+# hw: no, it changes the mode of a netdev in use
+
+. "${VM_LIB:-/vm/lib.sh}"
+want() { printf '[netdev ib0]\naddress = 10.0.0.50/24\n%s\n' "$1" >/etc/nodeprep/nodeprep.conf; }
+is() {
+	[ "$(cat /sys/class/net/ib0/mode) $(cat /sys/class/net/ib0/mtu)" = "$1" ] ||
+		fail "ib0 is $(cat /sys/class/net/ib0/mode) $(cat /sys/class/net/ib0/mtu), not $1"
+}
+softib_node
+is "datagram 2044"
+want "mode = connected"
+nodeprep_json 0 apply --no-selftest
+is "connected 65520"
+nodeprep_json 0 apply --no-selftest
+holds '.changed == false'
+want "mode = connected
+mtu = 32000"
+nodeprep_json 0 apply --no-selftest
+is "connected 32000"
+want "mode = datagram"
+nodeprep_json 0 apply --no-selftest
+is "datagram 2044"
+nodeprep_json 0 selftest tcp
+
+say "a netdev that refuses connected mode"
+/vm/reset.sh
+softib_param connected N
+softib_node
+want "mode = connected"
+nodeprep_json 0 apply --no-selftest
+is "datagram 2044"
+holds 'any(.checks[]; .target == "ib0" and .status == "warn")'
+holds '.ready'
+nodeprep_json 0 apply --no-selftest
+holds '.changed == false'
