@@ -139,7 +139,9 @@ fuzz:
 		$(BUILD)/clang/fuzz/$$f -max_total_time=$$(($(FUZZ_SECONDS) / $(words $(FUZZERS)))) \
 			-timeout=10 -max_len=4096 -verbosity=0 -print_final_stats=1 \
 			-artifact_prefix=$(BUILD)/clang/found-$$f- \
-			$(BUILD)/clang/corpus/$$f tests/fuzz/seeds/$$f || exit 1; \
+			$(BUILD)/clang/corpus/$$f tests/fuzz/seeds/$$f >$(BUILD)/clang/$$f.log 2>&1 || \
+			{ tail -n 60 $(BUILD)/clang/$$f.log; exit 1; }; \
+		grep -E 'executed_units|new_units' $(BUILD)/clang/$$f.log; \
 	done
 
 # ---- what a new user runs ----
@@ -169,7 +171,7 @@ $(BUILD)/tidy/%.ok: %.c .clang-tidy tests/unit/.clang-tidy
 	@$(CC) $(NP_CPPFLAGS) -DNP_TEST_HOOKS $(CPPFLAGS) -std=gnu11 -MM -MP -MT $@ -MF $(@:.ok=.d) $<
 	$(Q)found=$$(clang-tidy --quiet $< -- $(patsubst -I%,-isystem%,$(NP_CPPFLAGS)) -DNP_TEST_HOOKS \
 		$(CPPFLAGS) -std=gnu11 $(WARN) 2>&1) || \
-		{ echo "$$found" | grep -Ev '^[0-9]+ warnings? |^Suppressed |^$$'; exit 1; }
+		{ echo "$$found" | sed -n 's,^$(CURDIR)/,,; s/,-warnings-as-errors//; / error: /p'; exit 1; }
 	@touch $@
 
 bench: deps

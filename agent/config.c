@@ -222,7 +222,8 @@ static void check_section(struct reader *rd, const char *line)
 	char name[SECTION_MAX_LEN + 1], where[512];
 
 	if (!close) {
-		reader_fault(rd, "config.syntax", "[section without its ]", "write [SECTION]");
+		reader_fault(rd, "config.syntax", "neither [section] nor key = value: the ] is missing",
+			     "write [SECTION]");
 		return;
 	}
 	if (close - line - 1 > SECTION_MAX_LEN) {

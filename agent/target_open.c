@@ -222,7 +222,8 @@ void np_target_read_at(int dirfd, const char *name, struct np_target_look *look,
 		return;
 	}
 	if (!S_ISREG(st.st_mode) || st.st_dev != look->st.st_dev ||
-	    st.st_ino != look->st.st_ino || st.st_uid != look->st.st_uid) {
+	    st.st_ino != look->st.st_ino || st.st_uid != look->st.st_uid ||
+	    st.st_nlink != look->st.st_nlink) {
 		np_target_look_set(look, NP_TARGET_UNKNOWN, -ESTALE, "run nodeprep again",
 				   "replaced by another file while it was read");
 		return;

@@ -13,11 +13,12 @@
 #include "modules/gdrdrv.h"
 #include "modules/private.h"
 
-#define DEV_DIR	 "/dev"
-#define NAME	 "gdrdrv"
-#define TEMP	 ".gdrdrv.nodeprep-" /* and six letters */
-#define TEMP_LEN (sizeof(TEMP) - 1 + 6)
-#define TRIES	 8
+#define DEV_DIR	     "/dev"
+#define NAME	     "gdrdrv"
+#define TEMP	     ".gdrdrv.nodeprep-" /* and six letters */
+#define TEMP_LEN     (sizeof(TEMP) - 1 + 6)
+#define TRIES	     8
+#define RETURN_TRIES 256 /* one who swaps all the time can fall into step with us */
 
 void np_gdrdrv_default_attr(struct np_file_attr *out)
 {
@@ -152,9 +153,25 @@ static int check_old(const struct stat *st, struct np_err *err)
 	return 0;
 }
 
+/* @temp holds what somebody put at the name after we looked: it gets the name back,
+ * be that taken or free by now; at the end @temp is our own node (@fd), or nothing. */
+static void give_back(int dev_fd, const char *temp, int fd)
+{
+	struct stat ours, st;
+
+	if (fstat(fd, &ours) < 0)
+		return;
+	for (int i = 0; i < RETURN_TRIES; i++) {
+		if (renameat2(dev_fd, temp, dev_fd, NAME, RENAME_EXCHANGE) < 0)
+			renameat2(dev_fd, temp, dev_fd, NAME, RENAME_NOREPLACE);
+		if (fstatat(dev_fd, temp, &st, AT_SYMLINK_NOFOLLOW) < 0 || same_inode(&st, &ours))
+			return;
+	}
+}
+
 /* Swaps the new node with the old thing and removes the latter, if it still is what
  * was looked at; else all goes back. -EAGAIN: it was not. */
-static int swap_in(int dev_fd, const char *temp, const struct stat *old)
+static int swap_in(int dev_fd, const char *temp, int fd, const struct stat *old)
 {
 	struct stat st;
 
@@ -170,8 +187,8 @@ static int swap_in(int dev_fd, const char *temp, const struct stat *old)
 	}
 	if (fstatat(dev_fd, temp, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	if (!same_inode(&st, old)) {
-		renameat2(dev_fd, temp, dev_fd, NAME, RENAME_EXCHANGE);
+	if (!same_inode(&st, old)) { /* not what was looked at */
+		give_back(dev_fd, temp, fd);
 		return -EAGAIN;
 	}
 	return unlinkat(dev_fd, temp, 0) < 0 ? -errno : 0;
@@ -183,7 +200,7 @@ static int verify(int dev_fd, int fd, int node_major, const struct np_file_attr 
 	struct stat made, named;
 
 	if (fstat(fd, &made) < 0 || fstatat(dev_fd, NAME, &named, AT_SYMLINK_NOFOLLOW) < 0)
-		return -errno;
+		return errno == ENOENT ? -EAGAIN : -errno;
 	if (!same_inode(&made, &named) || !is_node(&made, node_major) || !has_attr(&made, attr))
 		return -EAGAIN;
 	return 0;
@@ -201,7 +218,7 @@ static int place_new(int dev_fd, int node_major, const struct np_file_attr *attr
 		return fd;
 	r = set_attr(fd, attr);
 	if (r == 0 && old)
-		r = swap_in(dev_fd, temp, old);
+		r = swap_in(dev_fd, temp, fd, old);
 	else if (r == 0 && renameat2(dev_fd, temp, dev_fd, NAME, RENAME_NOREPLACE) < 0)
 		r = errno == EEXIST ? -EAGAIN : -errno;
 	if (r < 0) {
@@ -250,7 +267,7 @@ int np_gdrdrv_make_node(int node_major, const struct np_file_attr *attr, enum np
 			struct np_err *err)
 {
 	_cleanup_close_ int dev_fd = -1;
-	enum np_gdrdrv_made did;
+	enum np_gdrdrv_made did = NP_GDRDRV_UNCHANGED;
 
 	if (node_major < 0 || node_major > 0xfff) /* the kernel's dev_t has 12 bits for it */
 		return failed(err, -EINVAL, "make");

@@ -210,21 +210,20 @@ static void detach(struct np_kmod_job *job)
 	close_range((unsigned int)job->out_fd + 1, ~0U, 0);
 }
 
-void np_kmod_insert_all(const struct np_kmod_job *given)
+void np_kmod_insert_all(struct np_kmod_job *job)
 {
-	struct np_kmod_job job = *given;
-	struct insert in = { .job = &job };
+	struct insert in = { .job = job };
 	struct kmod_module *mod = NULL;
 
-	detach(&job);
+	detach(job);
 	in.lib = np_kmod_lib_open(NULL);
-	in.ctx = in.lib ? np_kmod_ctx_new(in.lib, job.place, NULL) : NULL;
-	if (!in.ctx || in.lib->module_new_from_name(in.ctx, job.name, &mod) < 0)
-		fail(&job, NP_KMOD_STAGE_CHILD, ENOMEM, job.name);
+	in.ctx = in.lib ? np_kmod_ctx_new(in.lib, job->place, NULL) : NULL;
+	if (!in.ctx || in.lib->module_new_from_name(in.ctx, job->name, &mod) < 0)
+		fail(job, NP_KMOD_STAGE_CHILD, ENOMEM, job->name);
 	in.dependencies = in.lib->module_get_dependencies(mod);
 	add_with_softdeps(&in, mod, 0);
 	for (size_t i = 0; i < in.n; i++)
 		insert_step(&in, &in.steps[i]);
-	tell(&job, NP_KMOD_END, NP_KMOD_STAGE_NONE, 0, job.name);
+	tell(job, NP_KMOD_END, NP_KMOD_STAGE_NONE, 0, job->name);
 	_exit(0);
 }

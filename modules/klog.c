@@ -31,7 +31,7 @@ static void fold(const char *s, char *out, size_t size)
 	size_t i = 0;
 
 	for (; s[i] && i + 1 < size; i++)
-		out[i] = s[i] == '-' ? '_' : (char)tolower((unsigned char)s[i]);
+		out[i] = (char)(s[i] == '-' ? '_' : tolower((unsigned char)s[i]));
 	out[i] = '\0';
 }
 
@@ -62,17 +62,23 @@ int np_klog_rank(const char *text, const char *module)
 {
 	/* kernel/module/ (main.c, version.c, signing.c), security/lockdown, kernel/params.c */
 	static const char *const verdicts[] = {
-		"version magic",	   "unknown symbol",
-		"disagrees about version", "gpl_only symbols",
-		"invalid for parameter",   "no symbol version for",
-		"should not have a",	   "invalid elf",
-		"invalid module",	   "exports duplicate",
-		"unknown parameter",	   "does not import it",
-		"failed to validate",	   NULL,
+		"version magic",
+		"unknown symbol",
+		"disagrees about version",
+		"gpl_only symbols",
+		"invalid for parameter",
+		"no symbol version for",
+		"should not have a",
+		"invalid module",
+		"exports duplicate",
+		"unknown parameter",
+		"does not import it",
+		"failed to validate",
+		NULL,
 	};
 	/* these name no module */
 	static const char *const refusals[] = { "is rejected", "module loading is restricted",
-						NULL };
+						"invalid elf header", NULL };
 	char line[1024], name[64];
 
 	fold(text, line, sizeof(line));

@@ -43,7 +43,7 @@
 	X(module_insert_module)
 
 struct np_kmod_lib {
-#define NP_KMOD_MEMBER(f) __typeof__(kmod_##f) *f;
+#define NP_KMOD_MEMBER(f) __typeof__(kmod_##f) *f; /* NOLINT(bugprone-macro-parentheses) */
 	NP_KMOD_FUNCTIONS(NP_KMOD_MEMBER)
 #undef NP_KMOD_MEMBER
 };

@@ -236,7 +236,7 @@ static int load(const struct np_kmod_place *place, const struct np_kmod_load_spe
 	_cleanup_close_ int read_fd = -1;
 	struct progress p = { 0 };
 	bool in_time;
-	pid_t pid;
+	pid_t pid = 0;
 	int r;
 
 	snprintf(kmsg, sizeof(kmsg), "%s/dev/kmsg", place->root ? place->root : "");

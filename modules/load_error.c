@@ -227,7 +227,7 @@ static int insert_error(const struct np_kmod_failure *f, struct np_err *err)
 
 	if (r < 0)
 		return r;
-	if (logged(f, "nknown symbol") || logged(f, "GPL-only symbols") ||
+	if (logged(f, "Unknown symbol") || logged(f, "GPL-only symbols") ||
 	    logged(f, "disagrees about version of symbol") || logged(f, "does not import it") ||
 	    (f->num == ENOENT && !*f->log)) {
 		unknown_symbol(f, err);

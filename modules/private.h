@@ -90,8 +90,9 @@ struct np_kmod_job {
 	int out_fd;
 };
 
-/* Inserts all that is needed, in order; ends the process. After fork only. */
-void np_kmod_insert_all(const struct np_kmod_job *job) __attribute__((noreturn));
+/* Inserts all that is needed, in order; ends the process. After fork only: it drops
+ * every descriptor but job->out_fd. */
+void np_kmod_insert_all(struct np_kmod_job *job) __attribute__((noreturn));
 
 /* np_kmod_load elsewhere. */
 struct np_kmod_load_spec;

@@ -12,12 +12,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define MUST(condition)                                                      \
-	do {                                                                 \
-		if (!(condition)) {                                          \
-			fprintf(stderr, "does not hold: %s\n", #condition);  \
-			abort();                                             \
-		}                                                            \
+#define MUST(condition) \
+	do { \
+		if (!(condition)) { \
+			fprintf(stderr, "does not hold: %s\n", #condition); \
+			abort(); \
+		} \
 	} while (0)
 
 static int read_bytes(struct np_config *cfg, const void *data, size_t size, struct np_err *err)

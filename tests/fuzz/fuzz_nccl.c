@@ -9,12 +9,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define MUST(condition)                                                      \
-	do {                                                                 \
-		if (!(condition)) {                                          \
-			fprintf(stderr, "does not hold: %s\n", #condition);  \
-			abort();                                             \
-		}                                                            \
+#define MUST(condition) \
+	do { \
+		if (!(condition)) { \
+			fprintf(stderr, "does not hold: %s\n", #condition); \
+			abort(); \
+		} \
 	} while (0)
 
 static void try_edit(const char *text, size_t len, const char *value)

@@ -10,12 +10,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define MUST(condition)                                                      \
-	do {                                                                 \
-		if (!(condition)) {                                          \
-			fprintf(stderr, "does not hold: %s\n", #condition);  \
-			abort();                                             \
-		}                                                            \
+#define MUST(condition) \
+	do { \
+		if (!(condition)) { \
+			fprintf(stderr, "does not hold: %s\n", #condition); \
+			abort(); \
+		} \
 	} while (0)
 
 struct input {
@@ -61,7 +61,8 @@ static void take_inet(struct input *in, char *out, size_t size)
 
 static void take_ports(struct input *in, struct np_facts *facts)
 {
-	static const char *const rates[] = { FB_EDR, "25 Gb/sec (1X EDR)", "", "400 Gb/sec (4X NDR)" };
+	static const char *const rates[] = { FB_EDR, "25 Gb/sec (1X EDR)", "",
+					     "400 Gb/sec (4X NDR)" };
 
 	for (unsigned int n = take(in, 6); n > 0; n--) {
 		struct np_port *port;
@@ -140,11 +141,11 @@ static void take_config(struct input *in, struct np_config *cfg)
 	static const struct {
 		const char *section, *key, *value;
 	} keys[] = { { "netdev ib0", "mode", "connected" }, { "netdev ib0", "mode", "datagram" },
-		     { "netdev ib0", "mtu", "2044" },	     { "netdev ib0", "exclusive", "yes" },
-		     { "netdev ib1", "match", "mlx5_1" },    { "netdev ib0", "match", "auto" },
-		     { "ports", "devices", "mlx5_1" },	     { "ports", "ignore", "mlx5_2:1" },
-		     { "ports", "min_rate", "100" },	     { "nccl", "scope", "home" },
-		     { "ucx", "profile", "off" },	     { "ucx", "profile", "dask" },
+		     { "netdev ib0", "mtu", "2044" },	    { "netdev ib0", "exclusive", "yes" },
+		     { "netdev ib1", "match", "mlx5_1" },   { "netdev ib0", "match", "auto" },
+		     { "ports", "devices", "mlx5_1" },	    { "ports", "ignore", "mlx5_2:1" },
+		     { "ports", "min_rate", "100" },	    { "nccl", "scope", "home" },
+		     { "ucx", "profile", "off" },	    { "ucx", "profile", "dask" },
 		     { "module gdrdrv", "require", "yes" } };
 
 	np_config_init(cfg);

@@ -25,7 +25,7 @@
 #define FB_UNUSED __attribute__((unused))
 
 /* Grows an array by one zeroed element and gives it. */
-#define FB_ADD(array, n)                                                          \
+#define FB_ADD(array, n) \
 	(assert_non_null((array) = reallocarray((array), (n) + 1, sizeof(*(array)))), \
 	 memset(&(array)[n], 0, sizeof(*(array))), &(array)[(n)++])
 
@@ -69,8 +69,8 @@ FB_UNUSED static struct np_port *fb_port(struct np_ca *ca, int num, enum np_port
 	np_strcpy(port->link_layer_raw, sizeof(port->link_layer_raw), "InfiniBand");
 	np_strcpy(port->rate, sizeof(port->rate), rate);
 	if (*rate)
-		assert_int_equal(
-			np_rate_parse(rate, &port->rate_gbps, &port->width, port->speed), 0);
+		assert_int_equal(np_rate_parse(rate, &port->rate_gbps, &port->width, port->speed),
+				 0);
 	port->has_lid = port->has_sm_lid = true;
 	port->lid = 0xf;
 	port->sm_lid = 1;

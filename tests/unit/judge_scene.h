@@ -60,7 +60,8 @@ FB_UNUSED static void judge(struct scene *s)
 }
 
 /* The first check of that target with that code. */
-FB_UNUSED static const struct np_check *find(const struct scene *s, const char *target, const char *code)
+FB_UNUSED static const struct np_check *find(const struct scene *s, const char *target,
+					     const char *code)
 {
 	for (size_t i = 0; i < s->checks.n; i++)
 		if (strcmp(s->checks.v[i].target, target) == 0 &&
@@ -69,8 +70,8 @@ FB_UNUSED static const struct np_check *find(const struct scene *s, const char *
 	return NULL;
 }
 
-FB_UNUSED static const struct np_check *has(const struct scene *s, const char *target, const char *code,
-				  enum np_check_status status)
+FB_UNUSED static const struct np_check *has(const struct scene *s, const char *target,
+					    const char *code, enum np_check_status status)
 {
 	const struct np_check *c = find(s, target, code);
 

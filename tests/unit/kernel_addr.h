@@ -75,8 +75,8 @@ FB_UNUSED static void kernel_promote(struct kernel *k, const struct np_inet *gon
 		promoted.flags &= ~(uint32_t)IFA_F_SECONDARY;
 		kernel_unlink(k, i);
 		/* behind the last primary */
-		for (i = k->n; i > 0 && (is_secondary(&k->v[i - 1]) ||
-					 k->v[i - 1].inet.family == AF_INET6);)
+		for (i = k->n;
+		     i > 0 && (is_secondary(&k->v[i - 1]) || k->v[i - 1].inet.family == AF_INET6);)
 			i--;
 		memmove(&k->v[i + 1], &k->v[i], (k->n - i) * sizeof(promoted));
 		k->v[i] = promoted;

@@ -25,7 +25,9 @@ static void make_all(struct np_actions *list)
 	for (int kind = NP_ACTION_MODE; kind <= NP_ACTION_LINK; kind++) {
 		a = np_actions_add(list, (enum np_action_kind)kind);
 		a->ifindex = 3;
-		strcpy(a->ifname, kind == NP_ACTION_MTU ? "ib\xff" "0\033" : "ib0");
+		strcpy(a->ifname, kind == NP_ACTION_MTU ? "ib\xff"
+							  "0\033" :
+							  "ib0");
 		a->from_value = kind == NP_ACTION_MTU ? UINT32_MAX : 0;
 		a->to_value = kind == NP_ACTION_MTU ? 2044 : 1;
 		a->old_mtu = kind == NP_ACTION_MODE ? 65520 : 0;
@@ -136,21 +138,51 @@ static json_t *hostile_value(int which)
 
 	memset(big, '9', 69999);
 	switch (which) {
-	case 0: value = json_null(); break;
-	case 1: value = json_integer(-1); break;
-	case 2: value = json_integer(INT64_MAX); break;
-	case 3: value = json_integer(4294967296LL); break;
-	case 4: value = json_real(1e300); break;
-	case 5: value = json_string(""); break;
-	case 6: value = json_string(big); break;
-	case 7: value = json_array(); break;
-	case 8: value = json_object(); break;
-	case 9: value = json_pack("{s:s}", "hex", "0g"); break;
-	case 10: value = json_pack("{s:s}", "hex", "0"); break;
-	case 11: value = json_pack("{s:s}", "hex", "00"); break;
-	case 12: value = json_pack("{s:i}", "text", 5); break;
-	case 13: value = json_stringn("a\0b", 3); break;
-	default: value = json_true(); break;
+	case 0:
+		value = json_null();
+		break;
+	case 1:
+		value = json_integer(-1);
+		break;
+	case 2:
+		value = json_integer(INT64_MAX);
+		break;
+	case 3:
+		value = json_integer(4294967296LL);
+		break;
+	case 4:
+		value = json_real(1e300);
+		break;
+	case 5:
+		value = json_string("");
+		break;
+	case 6:
+		value = json_string(big);
+		break;
+	case 7:
+		value = json_array();
+		break;
+	case 8:
+		value = json_object();
+		break;
+	case 9:
+		value = json_pack("{s:s}", "hex", "0g");
+		break;
+	case 10:
+		value = json_pack("{s:s}", "hex", "0");
+		break;
+	case 11:
+		value = json_pack("{s:s}", "hex", "00");
+		break;
+	case 12:
+		value = json_pack("{s:i}", "text", 5);
+		break;
+	case 13:
+		value = json_stringn("a\0b", 3);
+		break;
+	default:
+		value = json_true();
+		break;
 	}
 	free(big);
 	return value;
@@ -197,10 +229,10 @@ static void test_hostile(void **state)
 		const char *key, *inner;
 		json_t *value, *part;
 
-		json_object_foreach(object, key, value) {
+		json_object_foreach (object, key, value) {
 			for (int which = -1; which < HOSTILE_VALUES; which++)
 				try_hostile(object, NULL, key, which, &refused);
-			json_object_foreach(value, inner, part)
+			json_object_foreach (value, inner, part)
 				for (int which = -1; which < HOSTILE_VALUES; which++)
 					if (which != 6 || (strcmp(inner, "path") != 0 &&
 							   strcmp(inner, "user") != 0 &&
@@ -215,8 +247,16 @@ static void test_hostile(void **state)
 static void test_not_an_action(void **state)
 {
 	static const char *const texts[] = {
-		"null", "5", "\"file\"", "[]", "{}", "{\"kind\": 5}", "{\"kind\": \"reboot\"}",
-		"{\"kind\": \"file\"}", "{\"kind\": \"file\", \"file\": 1}", "{\"kind\": \"mtu\"}",
+		"null",
+		"5",
+		"\"file\"",
+		"[]",
+		"{}",
+		"{\"kind\": 5}",
+		"{\"kind\": \"reboot\"}",
+		"{\"kind\": \"file\"}",
+		"{\"kind\": \"file\", \"file\": 1}",
+		"{\"kind\": \"mtu\"}",
 		"{\"kind\":\"mode\",\"ifname\":\"ib0\",\"ifindex\":3,\"from\":0,\"to\":3,"
 		"\"old_mtu\":0,\"restore_mtu\":0}",
 		"{\"kind\":\"mtu\",\"ifname\":\"abcdefghijklmnop\",\"ifindex\":3,\"from\":0,\"to\":1,"
@@ -386,14 +426,10 @@ static void test_journal_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_not_an_action),
-		cmocka_unit_test(test_invert),
-		cmocka_unit_test(test_words),
-		cmocka_unit_test(test_move),
-		cmocka_unit_test(test_journal),
-		cmocka_unit_test(test_journal_refused),
+		cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_not_an_action), cmocka_unit_test(test_invert),
+		cmocka_unit_test(test_words),	      cmocka_unit_test(test_move),
+		cmocka_unit_test(test_journal),	      cmocka_unit_test(test_journal_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

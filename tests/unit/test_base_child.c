@@ -72,8 +72,11 @@ static void test_exit_codes(void **state)
 	static const struct {
 		const char *script;
 		int status, signal;
-	} cases[] = { { "exit 0", 0, 0 },	   { "exit 7", 7, 0 },	     { "exit 255", 255, 0 },
-		      { "kill -SEGV $$", -1, 11 }, { "kill -9 $$", -1, 9 } };
+	} cases[] = { { "exit 0", 0, 0 },
+		      { "exit 7", 7, 0 },
+		      { "exit 255", 255, 0 },
+		      { "kill -SEGV $$", -1, 11 },
+		      { "kill -9 $$", -1, 9 } };
 
 	(void)state;
 	for (size_t i = 0; i < NP_ARRAY_SIZE(cases); i++) {
@@ -131,10 +134,11 @@ static void test_output_is_cut(void **state)
 	struct np_child_spec spec = { .stdout_max = 100, .stderr_max = 0 };
 
 	(void)state;
-	assert_int_equal(shell(&spec,
-			       "printf start; /usr/bin/head -c 500000 /dev/zero; echo log >&2; exit 3",
-			       &result),
-			 0);
+	assert_int_equal(
+		shell(&spec,
+		      "printf start; /usr/bin/head -c 500000 /dev/zero; echo log >&2; exit 3",
+		      &result),
+		0);
 	assert_int_equal(result.exit_status, 3);
 	assert_int_equal(result.out.len, 100);
 	assert_memory_equal(result.out.data, "start\0", 6);
@@ -247,7 +251,8 @@ static void test_signals_and_limits_reset(void **state)
 	assert_non_null(strstr(result.out.data, "SigBlk:\t0000000000000000"));
 	assert_non_null(strstr(result.out.data, "SigIgn:\t0000000000000000"));
 	assert_non_null(strstr(result.out.data, "NoNewPrivs:\t1"));
-	assert_non_null(strstr(result.out.data, "Max core file size        0                    0"));
+	assert_non_null(
+		strstr(result.out.data, "Max core file size        0                    0"));
 }
 
 static void test_switch_user(void **state)

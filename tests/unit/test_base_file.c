@@ -169,7 +169,8 @@ static void test_replace_keeps_xattr(void **state)
 	snprintf(path, sizeof(path), "%s/labelled", dir_path);
 	if (setxattr(path, "user.note", "kept", 5, 0) < 0 &&
 	    (geteuid() != 0 || setxattr(path, "trusted.note", "kept", 5, 0) < 0)) {
-		print_message("SKIP: no extended attributes on %s: %s\n", dir_path, strerror(errno));
+		print_message("SKIP: no extended attributes on %s: %s\n", dir_path,
+			      strerror(errno));
 		skip();
 	}
 	assert_int_equal(np_file_replace_at(dir, "labelled", "b", 1, &attr, &err), 0);
@@ -317,9 +318,9 @@ static void test_mkdirs(void **state)
 static void test_sweep(void **state)
 {
 	static const char *const kept[] = {
-		".conf.nodeprep-abc",	    ".conf.nodeprep-abcdefg", "conf.nodeprep-abcdef",
-		".other.nodeprep-abcdef",   ".conf.nodeprep_abcdef",  ".xconf.nodeprep-abcdef",
-		".conf.nodeprep-dirdir",    ".conf.nodeprep-symlnk",  "conf",
+		".conf.nodeprep-abc",	  ".conf.nodeprep-abcdefg", "conf.nodeprep-abcdef",
+		".other.nodeprep-abcdef", ".conf.nodeprep_abcdef",  ".xconf.nodeprep-abcdef",
+		".conf.nodeprep-dirdir",  ".conf.nodeprep-symlnk",  "conf",
 	};
 
 	(void)state;

@@ -71,11 +71,11 @@ static void test_refused_addresses(void **state)
 
 static void test_taken_addresses(void **state)
 {
-	static const char *const texts[] = { "10.0.0.50/24",  "10.0.0.50/31", "10.0.0.51/31",
-					     "10.0.0.50/32",  "10.0.0.1/30",  "10.0.0.0/31",
-					     "10.0.0.255/31", "10.0.0.0/23x", "10.0.1.0/23",
+	static const char *const texts[] = { "10.0.0.50/24",  "10.0.0.50/31",	    "10.0.0.51/31",
+					     "10.0.0.50/32",  "10.0.0.1/30",	    "10.0.0.0/31",
+					     "10.0.0.255/31", "10.0.0.0/23x",	    "10.0.1.0/23",
 					     "10.0.0.255/23", "223.255.255.254/24", "fd00::50/64",
-					     "fe80::1/64",    "fd00::/127",   "fd00::/128",
+					     "fe80::1/64",    "fd00::/127",	    "fd00::/128",
 					     "10.0.0.1/8" };
 
 	(void)state;
@@ -99,8 +99,9 @@ static void test_taken_addresses(void **state)
 
 static void test_parse_any(void **state)
 {
-	static const char *const bad[] = { "", "/", "10.0.0.1", "10.0.0.1/", "10.0.0.1/33", "x/1",
-					   "::/129", "1.2.3.4/1/2" };
+	static const char *const bad[] = { "",		"/",	       "10.0.0.1",
+					   "10.0.0.1/", "10.0.0.1/33", "x/1",
+					   "::/129",	"1.2.3.4/1/2" };
 	struct np_inet a = { .family = 77 };
 	char big[200];
 
@@ -122,9 +123,11 @@ static void test_broadcast(void **state)
 	static const struct {
 		const char *inet;
 		uint8_t bytes[4];
-	} cases[] = { { "10.0.0.50/24", { 10, 0, 0, 255 } },  { "10.0.0.50/8", { 10, 255, 255, 255 } },
-		      { "10.0.0.50/30", { 10, 0, 0, 51 } },   { "10.1.2.3/0", { 255, 255, 255, 255 } },
-		      { "10.0.0.50/20", { 10, 0, 15, 255 } }, { "10.0.0.50/17", { 10, 0, 127, 255 } } };
+	} cases[] = {
+		{ "10.0.0.50/24", { 10, 0, 0, 255 } },	{ "10.0.0.50/8", { 10, 255, 255, 255 } },
+		{ "10.0.0.50/30", { 10, 0, 0, 51 } },	{ "10.1.2.3/0", { 255, 255, 255, 255 } },
+		{ "10.0.0.50/20", { 10, 0, 15, 255 } }, { "10.0.0.50/17", { 10, 0, 127, 255 } }
+	};
 	static const char *const none[] = { "10.0.0.50/31", "10.0.0.50/32", "fd00::1/64" };
 
 	(void)state;
@@ -215,12 +218,9 @@ static void test_properties(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refused_addresses),
-		cmocka_unit_test(test_taken_addresses),
-		cmocka_unit_test(test_parse_any),
-		cmocka_unit_test(test_broadcast),
-		cmocka_unit_test(test_relations),
-		cmocka_unit_test(test_properties),
+		cmocka_unit_test(test_refused_addresses), cmocka_unit_test(test_taken_addresses),
+		cmocka_unit_test(test_parse_any),	  cmocka_unit_test(test_broadcast),
+		cmocka_unit_test(test_relations),	  cmocka_unit_test(test_properties),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

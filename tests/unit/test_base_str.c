@@ -41,8 +41,8 @@ static void test_numbers(void **state)
 
 static void test_not_numbers(void **state)
 {
-	static const char *const texts[] = { "",    " 1",  "1 ", "+1", "-1",  "0x", "0X", "0xg",
-					     "1.5", "1e3", "a",  "1,", "\t1", "1\n", "0x-1", "١" };
+	static const char *const texts[] = { "",    " 1",  "1 ", "+1", "-1",  "0x",  "0X",   "0xg",
+					     "1.5", "1e3", "a",	 "1,", "\t1", "1\n", "0x-1", "١" };
 
 	(void)state;
 	for (size_t i = 0; i < NP_ARRAY_SIZE(texts); i++) {
@@ -102,10 +102,18 @@ static void test_copy_and_strip(void **state)
 
 static void test_natural_order(void **state)
 {
-	static const char *const sorted[] = { "",	  "0",	    "mlx5_0",  "mlx5_1", "mlx5_2",
-					      "mlx5_10",  "mlx5_10:1", "mlx5_10:2", "mlx5_11",
+	static const char *const sorted[] = { "",
+					      "0",
+					      "mlx5_0",
+					      "mlx5_1",
+					      "mlx5_2",
+					      "mlx5_10",
+					      "mlx5_10:1",
+					      "mlx5_10:2",
+					      "mlx5_11",
 					      "mlx5_99999999999999999999999998",
-					      "mlx5_99999999999999999999999999", "mlx5_bond_0" };
+					      "mlx5_99999999999999999999999999",
+					      "mlx5_bond_0" };
 
 	(void)state;
 	for (size_t i = 0; i < NP_ARRAY_SIZE(sorted); i++) {
@@ -292,16 +300,11 @@ static void test_asprintf(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_not_numbers),
-		cmocka_unit_test(test_bool),
-		cmocka_unit_test(test_copy_and_strip),
-		cmocka_unit_test(test_natural_order),
-		cmocka_unit_test(test_natural_order_is_total),
-		cmocka_unit_test(test_nearest),
-		cmocka_unit_test(test_buffer),
-		cmocka_unit_test(test_list),
-		cmocka_unit_test(test_printable),
+		cmocka_unit_test(test_numbers),	      cmocka_unit_test(test_not_numbers),
+		cmocka_unit_test(test_bool),	      cmocka_unit_test(test_copy_and_strip),
+		cmocka_unit_test(test_natural_order), cmocka_unit_test(test_natural_order_is_total),
+		cmocka_unit_test(test_nearest),	      cmocka_unit_test(test_buffer),
+		cmocka_unit_test(test_list),	      cmocka_unit_test(test_printable),
 		cmocka_unit_test(test_asprintf),
 	};
 

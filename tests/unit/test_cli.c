@@ -269,12 +269,9 @@ static void test_config_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_options_anywhere),
-		cmocka_unit_test(test_every_option),
-		cmocka_unit_test(test_help_and_version),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_config_flags),
-		cmocka_unit_test(test_config_refused),
+		cmocka_unit_test(test_options_anywhere), cmocka_unit_test(test_every_option),
+		cmocka_unit_test(test_help_and_version), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_config_flags),	 cmocka_unit_test(test_config_refused),
 	};
 
 	return cmocka_run_group_tests(tests, make_file, remove_file);

@@ -2,6 +2,7 @@
 #include "facts_build.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/config.h"
@@ -135,14 +136,15 @@ static void test_other_keys(void **state)
 	struct np_config cfg;
 
 	(void)state;
-	read_text(&cfg, "[ports]\ndevices = mlx5_0:1 mlx5_1,mlx5_2\nignore = mlx5_3:1\n"
-			"min_rate = 100 Gb/sec\nwait = 0\n"
-			"[module gdrdrv]\nrequire = yes\n[module nvidia]\nrequire = no\n"
-			"[module gdrdrv]\nrequire = auto\n"
-			"[nccl]\nscope = home\nusers = alice, bob\nusers = carol\n"
-			"socket_ifname = =ib0\nib_hca = ^=mlx5_4:1\n"
-			"[ucx]\nprofile = dask\ntls = rc,tcp\nnet_devices = mlx5_0:1\n"
-			"[limits]\nmemlock = unlimited\n[watch]\nx = y\n[netdev ib0]\npkey = 0x8001\n");
+	read_text(&cfg,
+		  "[ports]\ndevices = mlx5_0:1 mlx5_1,mlx5_2\nignore = mlx5_3:1\n"
+		  "min_rate = 100 Gb/sec\nwait = 0\n"
+		  "[module gdrdrv]\nrequire = yes\n[module nvidia]\nrequire = no\n"
+		  "[module gdrdrv]\nrequire = auto\n"
+		  "[nccl]\nscope = home\nusers = alice, bob\nusers = carol\n"
+		  "socket_ifname = =ib0\nib_hca = ^=mlx5_4:1\n"
+		  "[ucx]\nprofile = dask\ntls = rc,tcp\nnet_devices = mlx5_0:1\n"
+		  "[limits]\nmemlock = unlimited\n[watch]\nx = y\n[netdev ib0]\npkey = 0x8001\n");
 	assert_int_equal(cfg.port_devices.n, 3);
 	assert_string_equal(cfg.port_devices.v[1], "mlx5_1");
 	assert_string_equal(cfg.port_ignore.v[0], "mlx5_3:1");
@@ -168,8 +170,8 @@ static void test_other_keys(void **state)
 static void test_forms(void **state)
 {
 	static const char *const texts[] = {
-		"\xef\xbb\xbf[ports]\r\nwait = 5\r\n",	 /* byte order mark, CRLF */
-		"[ports]\nwait=5",			 /* no newline at the end */
+		"\xef\xbb\xbf[ports]\r\nwait = 5\r\n", /* byte order mark, CRLF */
+		"[ports]\nwait=5",		       /* no newline at the end */
 		"[ports]\nwait : 5 ; why\n",
 		"[ports] ; a comment that is longer than a section name may ever be, by far\nwait=5",
 		"[ ports ]\n\twait = 5\n",
@@ -232,8 +234,7 @@ static void test_unknown_names(void **state)
 		"did you mean \"address\"?");
 	refused("[module gdrdrvv]\nrequire = yes\n", 1, "config.unknown_section",
 		"did you mean \"gdrdrv\"?");
-	refused("[ports]\nxyzzyxyzzy = 5\n", 2, "config.unknown_key",
-		"unknown key \"xyzzyxyzzy\"");
+	refused("[ports]\nxyzzyxyzzy = 5\n", 2, "config.unknown_key", "unknown key \"xyzzyxyzzy\"");
 	refused("[netdev]\naddress = 10.0.0.1/24\n", 1, "config.unknown_section", "needs a name");
 	refused("[ports x]\nwait = 5\n", 1, "config.unknown_section", "takes no name");
 	refused("[netdev abcdefghijklmnop]\nmtu=keep\n", 1, "config.bad_value",
@@ -241,7 +242,7 @@ static void test_unknown_names(void **state)
 	refused("[netdev a/b]\nmtu=keep\n", 1, "config.bad_value", "no slash");
 	refused("wait = 5\n", 1, "config.syntax", "before any [section]");
 	refused("[]\nwait = 5\n", 1, "config.unknown_section", "unknown section \"\"");
-	refused("[ports]\nwait = 5\n[ports\n", 3, "config.syntax", "neither [section]");
+	refused("[ports]\nwait = 5\n[ports\n", 3, "config.syntax", "without its ]");
 	refused("[ports]\nnonsense\n", 2, "config.syntax", "neither [section]");
 }
 
@@ -319,6 +320,11 @@ static void test_broken_files(void **state)
 	assert_non_null(strstr(err.message, "/no/such/file"));
 	assert_int_equal(np_config_load(&cfg, "/no/such/file", &err), -ENOENT);
 	assert_int_equal(np_config_read(&cfg, "/tmp", &err), -EISDIR);
+	/* a FIFO would make a boot wait for ever */
+	assert_int_equal(mkfifo("/tmp/test_config.fifo", 0600), 0);
+	assert_int_equal(np_config_read(&cfg, "/tmp/test_config.fifo", &err), -ENOTSUP);
+	assert_string_equal(err.code, "config.unreadable");
+	unlink("/tmp/test_config.fifo");
 	np_config_done(&cfg);
 }
 
@@ -371,16 +377,11 @@ static void test_rows_read_back(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults),
-		cmocka_unit_test(test_netdev_keys),
-		cmocka_unit_test(test_other_keys),
-		cmocka_unit_test(test_forms),
-		cmocka_unit_test(test_continued_list),
-		cmocka_unit_test(test_longest_line),
-		cmocka_unit_test(test_unknown_names),
-		cmocka_unit_test(test_bad_values),
-		cmocka_unit_test(test_broken_files),
-		cmocka_unit_test(test_rows_read_back),
+		cmocka_unit_test(test_defaults),       cmocka_unit_test(test_netdev_keys),
+		cmocka_unit_test(test_other_keys),     cmocka_unit_test(test_forms),
+		cmocka_unit_test(test_continued_list), cmocka_unit_test(test_longest_line),
+		cmocka_unit_test(test_unknown_names),  cmocka_unit_test(test_bad_values),
+		cmocka_unit_test(test_broken_files),   cmocka_unit_test(test_rows_read_back),
 	};
 
 	return cmocka_run_group_tests(tests, make_file, remove_file);

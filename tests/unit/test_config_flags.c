@@ -112,7 +112,8 @@ static void test_ifname(void **state)
 	assert_int_equal(cfg.netdevs[0].n_addrs, 0);
 	np_config_done(&cfg);
 	/* and joins what the files and a named --ip say of that netdev */
-	read_text(&cfg, "[netdev ib6]\nmtu = 2044\n[netdev ib7]\naddress = 10.0.0.1/24\nmtu=2044\n");
+	read_text(&cfg,
+		  "[netdev ib6]\nmtu = 2044\n[netdev ib7]\naddress = 10.0.0.1/24\nmtu=2044\n");
 	strcpy(cfg.ifname, "ib7");
 	add_ips(&cfg, FB_LIST("10.0.0.50/24", "10.0.0.51/24", "ib7=10.0.0.52/24"));
 	assert_int_equal(np_config_finish(&cfg, NULL), 0);
@@ -125,8 +126,10 @@ static void test_ifname(void **state)
 
 static void test_bad_ip_flags(void **state)
 {
-	static const char *const texts[] = { "=10.0.0.1/24", "abcdefghijklmnop=10.0.0.1/24", "ib0=",
-					     "ib0", "", "ib0=10.0.0.1", "ib0=ib1=10.0.0.1/24" };
+	static const char *const texts[] = {
+		"=10.0.0.1/24", "abcdefghijklmnop=10.0.0.1/24", "ib0=", "ib0", "",
+		"ib0=10.0.0.1", "ib0=ib1=10.0.0.1/24"
+	};
 
 	(void)state;
 	for (size_t i = 0; i < NP_ARRAY_SIZE(texts); i++) {
@@ -153,9 +156,11 @@ static void test_duplicates(void **state)
 		{ "", { "10.0.0.50/24", "10.0.0.50/16" } },
 		{ "", { "10.0.0.50/24", "ib1=10.0.0.50/24" } },
 		{ "", { "ib0=10.0.0.50/24", "ib1=10.0.0.50/24" } },
-		{ "", { "ib0=10.0.0.1/24", "ib1=10.0.1.1/24", "ib0=fd00::1/64", "ib1=fd00::1/48" } },
+		{ "",
+		  { "ib0=10.0.0.1/24", "ib1=10.0.1.1/24", "ib0=fd00::1/64", "ib1=fd00::1/48" } },
 		{ "[netdev ib0]\naddress = 10.0.0.1/24, 10.0.0.1/24\n", { NULL } },
-		{ "[netdev ib0]\naddress = 10.0.0.1/24\n[netdev ib1]\naddress=10.0.0.1/24\n", { NULL } },
+		{ "[netdev ib0]\naddress = 10.0.0.1/24\n[netdev ib1]\naddress=10.0.0.1/24\n",
+		  { NULL } },
 		{ "[netdev ib1]\naddress = 10.0.0.1/24\n", { "ib0=10.0.0.1/24" } },
 	};
 

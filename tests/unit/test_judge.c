@@ -139,20 +139,39 @@ static void test_gdrdrv(void **state)
 		const char *code, *part;
 	} cases[] = {
 		{ { .major = 240, .open_errno = -1, .handshake_errno = -1 },
-		  "gdrcopy.node_missing", "mknod" },
+		  "gdrcopy.node_missing",
+		  "mknod" },
 		{ { .major = 240, .node_exists = true, .open_errno = -1, .handshake_errno = -1 },
-		  "gdrcopy.node_wrong", "major 240" },
-		{ { .major = 240, .node_exists = true, .node_matches = true, .open_errno = EACCES, .handshake_errno = -1 },
+		  "gdrcopy.node_wrong",
+		  "major 240" },
+		{ { .major = 240,
+		    .node_exists = true,
+		    .node_matches = true,
+		    .open_errno = EACCES,
+		    .handshake_errno = -1 },
 		  "gdrcopy.open_failed",
 		  "Permission denied" },
-		{ { .major = 240, .node_exists = true, .node_matches = true, .handshake_errno = ENOTTY },
+		{ { .major = 240,
+		    .node_exists = true,
+		    .node_matches = true,
+		    .handshake_errno = ENOTTY },
 		  "gdrcopy.handshake_failed",
 		  "does not answer" },
-		{ { .major = 240, .node_exists = true, .node_matches = true, .driver_version = 0x10004, .min_library_version = 0x10000 },
+		{ { .major = 240,
+		    .node_exists = true,
+		    .node_matches = true,
+		    .driver_version = 0x10004,
+		    .min_library_version = 0x10000 },
 		  "gdrcopy.handshake_failed",
 		  "driver 1.4 is too old" },
-		{ { .major = 240, .node_exists = true, .node_matches = true, .driver_version = 0x20005, .min_library_version = 0x20000, .usable = true },
-		  "module.loaded", "driver 2.5" },
+		{ { .major = 240,
+		    .node_exists = true,
+		    .node_matches = true,
+		    .driver_version = 0x20005,
+		    .min_library_version = 0x20000,
+		    .usable = true },
+		  "module.loaded",
+		  "driver 2.5" },
 	};
 
 	(void)state;
@@ -221,7 +240,8 @@ static void test_nccl_file(void **state)
 	np_buf_str(&s.facts.files[1].file.content, "NCCL_DEBUG=INFO\n NCCL_X=1\nexport NCCL_Y=1\n");
 	s.facts.files[1].file.status = NP_TARGET_PRESENT;
 	judge(&s);
-	says(has(&s, "/home/someone/.nccl.conf", "nccl.shared_home", NP_CHECK_WARN), "scope = system");
+	says(has(&s, "/home/someone/.nccl.conf", "nccl.shared_home", NP_CHECK_WARN),
+	     "scope = system");
 	has(&s, "/etc/nccl.conf:2", "nccl.line_leading_blank", NP_CHECK_WARN);
 	assert_int_equal(count_of(&s, "file"), 3);
 	end(&s);
@@ -230,14 +250,10 @@ static void test_nccl_file(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_carrier),
-		cmocka_unit_test(test_addresses),
-		cmocka_unit_test(test_overlap),
-		cmocka_unit_test(test_manager_and_name),
-		cmocka_unit_test(test_modules),
-		cmocka_unit_test(test_gdrdrv),
-		cmocka_unit_test(test_files),
-		cmocka_unit_test(test_nccl_file),
+		cmocka_unit_test(test_carrier), cmocka_unit_test(test_addresses),
+		cmocka_unit_test(test_overlap), cmocka_unit_test(test_manager_and_name),
+		cmocka_unit_test(test_modules), cmocka_unit_test(test_gdrdrv),
+		cmocka_unit_test(test_files),	cmocka_unit_test(test_nccl_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

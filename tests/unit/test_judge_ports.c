@@ -235,16 +235,11 @@ static void test_no_port(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_guide_is_fine),
-		cmocka_unit_test(test_states),
-		cmocka_unit_test(test_lid_zero),
-		cmocka_unit_test(test_rate_unknown),
-		cmocka_unit_test(test_width_degraded),
-		cmocka_unit_test(test_rate_degraded),
-		cmocka_unit_test(test_left_out),
-		cmocka_unit_test(test_listed_ports),
-		cmocka_unit_test(test_link_layer_unknown),
-		cmocka_unit_test(test_no_port),
+		cmocka_unit_test(test_guide_is_fine),	   cmocka_unit_test(test_states),
+		cmocka_unit_test(test_lid_zero),	   cmocka_unit_test(test_rate_unknown),
+		cmocka_unit_test(test_width_degraded),	   cmocka_unit_test(test_rate_degraded),
+		cmocka_unit_test(test_left_out),	   cmocka_unit_test(test_listed_ports),
+		cmocka_unit_test(test_link_layer_unknown), cmocka_unit_test(test_no_port),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

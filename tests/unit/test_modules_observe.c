@@ -78,9 +78,9 @@ static void gpus(void **state)
 	put_pci("0000:ab:00.0", "0x10de", "0x2330", "0x030200");
 	put_pci("0000:17:00.0", "0x10de", "0x2330", "0x030000");
 	put_pci("10000:03:00.0", "0x10de", "0x2331", "0x030200"); /* a long domain */
-	put_pci("0000:17:00.1", "0x10de", "0x22ba", "0x040300"); /* its audio */
-	put_pci("0000:c1:00.0", "0x10de", "0x22a3", "0x068000"); /* NVSwitch */
-	put_pci("0000:03:00.0", "0x1a03", "0x2000", "0x030000"); /* the BMC's VGA */
+	put_pci("0000:17:00.1", "0x10de", "0x22ba", "0x040300");  /* its audio */
+	put_pci("0000:c1:00.0", "0x10de", "0x22a3", "0x068000");  /* NVSwitch */
+	put_pci("0000:03:00.0", "0x1a03", "0x2000", "0x030000");  /* the BMC's VGA */
 	put_pci("0000:04:00.0", "0x15b3", "0x1021", "0x020700");
 	put("", "bus/pci/devices/0000:05:00.0/empty"); /* no attributes at all */
 	put_link("../../../../bus/pci/drivers/nvidia", "bus/pci/devices/0000:ab:00.0/driver");
@@ -112,8 +112,9 @@ static void vendors_from_one_file(void **state)
 	put_pci("0000:18:00.0", "0x10de", "0x2330", "0x030200");
 	put_pci("0000:19:00.0", "0x10de", "0x2330", "0x030200"); /* one of two at 1900 */
 	put_pci("0001:19:00.0", "0x15b3", "0x1021", "0x020700");
-	snprintf(text, sizeof(text), "1700\t10de2330\t0\n1800\t15b31021\t0\n"
-				     "1900\t10de2330\t0\n1900\t15b31021\t0");
+	snprintf(text, sizeof(text),
+		 "1700\t10de2330\t0\n1800\t15b31021\t0\n"
+		 "1900\t10de2330\t0\n1900\t15b31021\t0");
 	put(text, "pci_list");
 	snprintf(path, sizeof(path), "%s/pci_list", tree);
 	lay_over("bus");
@@ -151,9 +152,10 @@ static void no_pci(void **state)
 
 static void pci_texts(void **state)
 {
-	static const char *const bad[] = { "",		    "0000:17:00",    "0000:17:00.8",
-					   "0000:17:20.0",  "0000:1g:00.0",  "17:00.0",
-					   "0000:17:00.00", "0000:17.00:0" };
+	static const char *const bad[] = {
+		"",	   "0000:17:00",    "0000:17:00.8", "0000:17:20.0", "0000:1g:00.0",
+		"17:00.0", "0000:17:00.00", "0000:17.00:0"
+	};
 	uint16_t place = 0;
 	struct np_pci_id id;
 
@@ -176,8 +178,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-		CASE(module_states), CASE(gpus),	      CASE(vendors_from_one_file),
-		CASE(no_pci),	     cmocka_unit_test(pci_texts), cmocka_unit_test(state_words),
+		CASE(module_states),	     CASE(gpus),
+		CASE(vendors_from_one_file), CASE(no_pci),
+		cmocka_unit_test(pci_texts), cmocka_unit_test(state_words),
 	};
 
 	int failed;

@@ -219,7 +219,8 @@ static void test_default_route(void **state)
 {
 	static const char *const refused[][3] = { { "mtu", "4092", "netdev.mtu" },
 						  { "mode", "connected", "netdev.mode" },
-						  { "address", "10.0.0.50/24", "netdev.address_del" } };
+						  { "address", "10.0.0.50/24",
+						    "netdev.address_del" } };
 
 	(void)state;
 	for (size_t i = 0; i < NP_ARRAY_SIZE(refused); i++) {

@@ -17,10 +17,9 @@ static void plan_of(const struct scene *s, const struct kernel *k, struct np_act
 {
 	struct np_netdev_addr addrs[MAX_ADDRS];
 	struct np_netdev dev = { .ifindex = 3, .name = "ib0", .type = 32, .addrs = addrs };
-	struct np_selected_netdev sel = { .dev = &dev,
-					  .want = &s->want,
-					  .addrs = s->wanted,
-					  .n_addrs = s->want.n_addrs };
+	struct np_selected_netdev sel = {
+		.dev = &dev, .want = &s->want, .addrs = s->wanted, .n_addrs = s->want.n_addrs
+	};
 	struct np_err err;
 
 	np_err_clear(&err);
@@ -34,6 +33,14 @@ static bool is_wanted(const struct scene *s, const struct np_inet *inet)
 {
 	for (size_t i = 0; i < s->want.n_addrs; i++)
 		if (np_inet_same_addr(&s->wanted[i], inet))
+			return true;
+	return false;
+}
+
+static bool is_exact(const struct scene *s, const struct np_inet *inet)
+{
+	for (size_t i = 0; i < s->want.n_addrs; i++)
+		if (np_inet_equal(&s->wanted[i], inet))
 			return true;
 	return false;
 }
@@ -54,12 +61,12 @@ static void explain(const struct scene *s, const struct np_actions *actions)
 			      np_inet_str(&actions->v[i].addr.inet, text));
 }
 
-#define HOLDS(condition)                                              \
-	do {                                                          \
-		if (!(condition)) {                                   \
-			explain(s, &actions);                         \
-			fail_msg("does not hold: %s", #condition);    \
-		}                                                     \
+#define HOLDS(condition) \
+	do { \
+		if (!(condition)) { \
+			explain(s, &actions); \
+			fail_msg("does not hold: %s", #condition); \
+		} \
 	} while (0)
 
 static void run_forward(struct scene *s)
@@ -80,13 +87,7 @@ static void run_forward(struct scene *s)
 	for (size_t w = 0; w < s->want.n_addrs; w++)
 		HOLDS(kernel_has(&s->k, &s->wanted[w]));
 	for (size_t i = 0; i < s->k.n; i++) /* none with another length */
-		HOLDS(!is_wanted(s, &s->k.v[i].inet) || ({
-			bool exact = false;
-
-			for (size_t w = 0; w < s->want.n_addrs; w++)
-				exact |= np_inet_equal(&s->wanted[w], &s->k.v[i].inet);
-			exact;
-		}));
+		HOLDS(!is_wanted(s, &s->k.v[i].inet) || is_exact(s, &s->k.v[i].inet));
 	for (size_t i = 0; i < s->start.n; i++)
 		HOLDS(is_wanted(s, &s->start.v[i].inet) ||
 		      kernel_has(&s->k, &s->start.v[i].inet) ==
@@ -194,9 +195,7 @@ static void test_c24(void **state)
 		for (int known = 0; known <= 1; known++) {
 			struct scene s = { .k.promote = promote }, back;
 
-			s.promote_seen = !known	 ? NP_TRI_UNKNOWN :
-					 promote ? NP_TRI_YES :
-						   NP_TRI_NO;
+			s.promote_seen = !known ? NP_TRI_UNKNOWN : promote ? NP_TRI_YES : NP_TRI_NO;
 			has(&s, "10.0.0.50/16");
 			has(&s, "10.0.0.51/24");
 			wants(&s, "10.0.0.50/24");
@@ -205,7 +204,8 @@ static void test_c24(void **state)
 			run_back(&back);
 			assert_int_equal(s.k.n, 2);
 			assert_true(kernel_is_primary(&s.k, "10.0.0.50/24"));
-			assert_true(kernel_has(&s.k, &(struct np_inet){ AF_INET, { 10, 0, 0, 51 }, 24 }));
+			assert_true(kernel_has(&s.k,
+					       &(struct np_inet){ AF_INET, { 10, 0, 0, 51 }, 24 }));
 		}
 	}
 }
@@ -323,7 +323,7 @@ static void random_inet(uint64_t *random, char *text, size_t size)
 	if (r % 5 == 0)
 		snprintf(text, size, "fd00::%x/%d", 1 + (r >> 8) % 4, (r >> 16) % 2 ? 64 : 48);
 	else
-		snprintf(text, size, "10.0.%u.%u/%d", (r >> 8) % 8 ? 0 : 1, 50 + (r >> 12) % 6,
+		snprintf(text, size, "10.0.%u.%u/%d", (r >> 8) % 8 ? 0U : 1U, 50 + (r >> 12) % 6,
 			 lengths[(r >> 20) % NP_ARRAY_SIZE(lengths)]);
 }
 

@@ -166,6 +166,37 @@ static void test_nccl_ib_hca_widened(void **state)
 	end(&s);
 }
 
+/* A list that somebody wrote is kept, as long as it keeps out what must be. */
+static void test_nccl_own_list(void **state)
+{
+	static const struct {
+		const char *list;
+		bool kept;
+	} cases[] = { { "mlx5_0,mlx5_1", true }, { "=mlx5_0", true },
+		      { "^mlx5_3", true },	 { "^=mlx5_3", true },
+		      { "mlx5", false },	 { "^mlx5_0", false },
+		      { "mlx5_3", false },	 { "mlx5_0:1", false },
+		      { "=mlx5_0:1", false },	 { "", false } };
+
+	(void)state;
+	for (size_t i = 0; i < NP_ARRAY_SIZE(cases); i++) {
+		char text[160], line[80];
+		struct scene s;
+
+		begin(&s, FB_LIST("10.0.0.50/24"));
+		set(&s, "ports", "ignore", "mlx5_3");
+		snprintf(line, sizeof(line), "NCCL_IB_HCA=%s\n", cases[i].list);
+		snprintf(text, sizeof(text), "NCCL_SOCKET_IFNAME=ib0\n%s", line);
+		present(&s, NP_ROLE_NCCL_ETC, text);
+		plan(&s);
+		if (cases[i].kept != (content(&s, "/etc/nccl.conf") == NULL))
+			fail_msg("%s: %s", cases[i].list, content(&s, "/etc/nccl.conf"));
+		if (!cases[i].kept)
+			says(&s, "/etc/nccl.conf", "NCCL_IB_HCA=mlx5_0:1,mlx5_1:1,mlx5_2:1\n");
+		end(&s);
+	}
+}
+
 static void test_nccl_given_values(void **state)
 {
 	struct scene s;
@@ -187,7 +218,8 @@ static void test_nccl_shared_file(void **state)
 
 	(void)state;
 	begin(&s, FB_LIST("10.0.0.50/24"));
-	present(&s, NP_ROLE_NCCL_ETC, "# vendor\r\nNCCL_TOPO_FILE=/x\nNCCL_SOCKET_IFNAME=eth0\n a=b");
+	present(&s, NP_ROLE_NCCL_ETC,
+		"# vendor\r\nNCCL_TOPO_FILE=/x\nNCCL_SOCKET_IFNAME=eth0\n a=b");
 	plan(&s);
 	assert_string_equal(content(&s, "/etc/nccl.conf"),
 			    "# vendor\r\nNCCL_TOPO_FILE=/x\nNCCL_SOCKET_IFNAME=ib0\n a=b");
@@ -212,7 +244,9 @@ static void test_nccl_scope(void **state)
 	static const struct {
 		const char *scope;
 		bool home, etc;
-	} cases[] = { { "both", true, true }, { "home", true, false }, { "system", false, true },
+	} cases[] = { { "both", true, true },
+		      { "home", true, false },
+		      { "system", false, true },
 		      { "off", false, false } };
 
 	(void)state;
@@ -377,6 +411,7 @@ int main(void)
 		cmocka_unit_test(test_nccl_needs_address),
 		cmocka_unit_test(test_nccl_ib_hca),
 		cmocka_unit_test(test_nccl_ib_hca_widened),
+		cmocka_unit_test(test_nccl_own_list),
 		cmocka_unit_test(test_nccl_given_values),
 		cmocka_unit_test(test_nccl_shared_file),
 		cmocka_unit_test(test_nccl_scope),

@@ -20,11 +20,11 @@ static void add_rung(struct np_result *r, const char *status)
 {
 	if (!r->selftest)
 		r->selftest = json_array();
-	json_array_append_new(r->selftest,
-			      json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:f, s:f}", "rung", "rc",
-					"device", "mlx5_0:1", "transport", "rc_mlx5", "status", status,
-					"code", "rc.x", "message", "moved", "hint", "fix\033it",
-					"latency_us", 1.5, "bandwidth_MBps", 12000.4));
+	json_array_append_new(
+		r->selftest, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:f, s:f}", "rung",
+				       "rc", "device", "mlx5_0:1", "transport", "rc_mlx5", "status",
+				       status, "code", "rc.x", "message", "moved", "hint",
+				       "fix\033it", "latency_us", 1.5, "bandwidth_MBps", 12000.4));
 }
 
 /* ---- ready ---- */
@@ -85,8 +85,8 @@ static const char *member(const json_t *object, const char *key)
 
 static void test_json_empty(void **state)
 {
-	static const char *const order[] = { "schema", "verb", "version", "changed", "ready",
-					     "actions", "checks", "selftest" };
+	static const char *const order[] = { "schema", "verb",	  "version", "changed",
+					     "ready",  "actions", "checks",  "selftest" };
 	struct np_result r = { .verb = "check", .converged = true };
 	json_t *doc = np_report_json(&r), *value;
 	const char *key;
@@ -94,7 +94,8 @@ static void test_json_empty(void **state)
 
 	(void)state;
 	assert_non_null(doc);
-	json_object_foreach(doc, key, value) assert_string_equal(key, order[i++]);
+	json_object_foreach (doc, key, value)
+		assert_string_equal(key, order[i++]);
 	assert_int_equal(i, NP_ARRAY_SIZE(order)); /* neither show nor error */
 	assert_int_equal(json_integer_value(json_object_get(doc, "schema")), 1);
 	assert_string_equal(member(doc, "verb"), "check");
@@ -155,10 +156,13 @@ static void test_json_not_utf8(void **state)
 	json_t *doc;
 
 	(void)state;
-	add_action(&r, NP_STATUS_DONE, "ib\xff" "0");
+	add_action(&r, NP_STATUS_DONE,
+		   "ib\xff"
+		   "0");
 	file = np_actions_add(&r.actions, NP_ACTION_FILE);
 	file->path = strdup("/home/m\xfcller/.nccl.conf");
-	np_checks_add(&r.checks, "file", "/home/m\xfcller", NP_CHECK_WARN, "x.y", "\xc3", "\xe2\x82");
+	np_checks_add(&r.checks, "file", "/home/m\xfcller", NP_CHECK_WARN, "x.y", "\xc3",
+		      "\xe2\x82");
 	np_err_set(&r.error, -EIO, "x.y", "m\xfcller");
 	doc = np_report_json(&r);
 	assert_non_null(doc);
@@ -194,14 +198,16 @@ static void test_text(void **state)
 	text_says(&r, false, "done    ib0  netdev.address_add: 10.0.0.50/24\n", true);
 	add_action(&r, NP_STATUS_DONE, "ib1");
 	text_says(&r, false, ", 2 changes made\n", true);
-	np_checks_add(&r.checks, "port", "mlx5_0:1", NP_CHECK_FAIL, "port.no_sm", "start one", "INIT");
-	text_says(&r, false, "fail    mlx5_0:1  INIT\n          fix: start one [port.no_sm]\n", true);
+	np_checks_add(&r.checks, "port", "mlx5_0:1", NP_CHECK_FAIL, "port.no_sm", "start one",
+		      "INIT");
+	text_says(&r, false, "fail    mlx5_0:1  INIT\n          fix: start one [port.no_sm]\n",
+		  true);
 	text_says(&r, false, "not ready", true);
 	np_checks_add(&r.checks, "port", "mlx5_1:1", NP_CHECK_SKIP, "a.b", "not shown", "x");
 	text_says(&r, false, "not shown", false);
 	add_rung(&r, "ok");
-	text_says(&r, false, "ok      selftest rc mlx5_0:1  moved over rc_mlx5: 1.50 us, 12000 MB/s\n",
-		  true);
+	text_says(&r, false,
+		  "ok      selftest rc mlx5_0:1  moved over rc_mlx5: 1.50 us, 12000 MB/s\n", true);
 	add_rung(&r, "fail");
 	text_says(&r, false, "fix: fix\\x1bit [rc.x]\n", true);
 	text_says(&r, false, "\033", false);
@@ -235,7 +241,8 @@ static void test_text_plan(void **state)
 	text_says(&r, false, "nodeprep plan: 1 change to make\n", true);
 	r.verb = "check";
 	r.converged = false;
-	text_says(&r, false, "nodeprep check: not ready, 1 change to make (nodeprep apply)\n", true);
+	text_says(&r, false, "nodeprep check: not ready, 1 change to make (nodeprep apply)\n",
+		  true);
 	np_result_done(&r);
 }
 

@@ -99,7 +99,8 @@ static void test_renamed(void **state)
 	assert_int_equal(s.sel.netdevs[0].n_addrs, 1);
 	np_selection_done(&s.sel);
 	/* a child does not make it ambiguous, nor is it ever taken by itself */
-	fb_netdev(&s.facts, "ibp65s0.8001", 5, "mlx5_0")->parent_ifindex = 3;
+	fb_netdev(&s.facts, "ibp65s0.8001", 5, "mlx5_0");		 /* by its name, */
+	fb_netdev(&s.facts, "storage", 6, "mlx5_0")->parent_ifindex = 3; /* or by its parent */
 	selects(&s);
 	assert_string_equal(s.sel.primary->name, "ibp65s0");
 	end(&s);
@@ -177,8 +178,10 @@ static void test_match(void **state)
 {
 	static const struct {
 		const char *match, *name;
-	} cases[] = { { "mlx5_1:1", "ibs2" }, { "mlx5_1", "ibs2" },
-		      { "506b:4b03:00f5:ce04", "ibs2" }, { "0x506b4b0300f5ce03", "ibs1" } };
+	} cases[] = { { "mlx5_1:1", "ibs2" },
+		      { "mlx5_1", "ibs2" },
+		      { "506b:4b03:00f5:ce04", "ibs2" },
+		      { "0x506b4b0300f5ce03", "ibs1" } };
 	struct scene s;
 
 	(void)state;

@@ -153,7 +153,8 @@ static void hammer(struct world *w, int rounds, struct tally *tally)
 		np_err_clear(&err);
 		np_target_file_read(&w->file);
 		assert_null(w->file.content.len ? strstr(w->file.content.data, "canary") : NULL);
-		assert_null(w->file.content.len ? strstr(w->file.content.data, "precious") : NULL);
+		/* its own file may be read when the link count drops at the right moment, by
+		 * its owner's rights; it must not be written, which is looked at in the end */
 		tally->read_ok += w->file.status == NP_TARGET_PRESENT;
 		tally->read_refused += w->file.status == NP_TARGET_REFUSED;
 		r = np_target_file_write(&w->file, "A=1\n", i % 5 ? 4 : 0, NULL, &err);

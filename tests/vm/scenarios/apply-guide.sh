@@ -3,7 +3,7 @@
 # The guide's job from a bare boot: apply gives ib0 its address, the port is ACTIVE, data
 # moves over rc and tcp. A second apply finds nothing to do.
 # boot: bare
-# seconds: 120
+# seconds: 240
 # hw: yes
 
 . "${VM_LIB:-/vm/lib.sh}"
@@ -13,7 +13,7 @@ sent=/sys/class/infiniband/$CA/ports/1/counters/port_xmit_packets
 before=$(cat "$sent")
 
 say "first apply"
-nodeprep_json 0 apply --ip "$IP"
+nodeprep_json 0 apply --ip "$IP" "${PATIENT[@]}"
 [ "$HW" = 1 ] || holds '.changed and any(.actions[]; .id == "netdev.address_add" and .status == "done")'
 holds '.ready'
 rung_is rc ok
@@ -26,7 +26,7 @@ after=$(cat "$sent")
 [ "$after" -gt "$((before + 100))" ] || fail "port counters say $before then $after: nothing was sent"
 
 say "second apply"
-nodeprep_json 0 apply --ip "$IP"
+nodeprep_json 0 apply --ip "$IP" "${PATIENT[@]}"
 holds '.ready and .changed == false and .actions == []'
 
 say "check agrees"

@@ -3,12 +3,12 @@
 # The HCA is pulled out while apply waits for its port: apply ends by itself with a document
 # and an exit code of the contract, and leaves no half-written file; with the HCA back it
 # goes on as if nothing had been.
-# boot: shared
+# boot: links
 # seconds: 120
 # hw: no, it removes the HCA
 
 . "${VM_LIB:-/vm/lib.sh}"
-softib_load state=2
+softib_param state=2
 softib_node
 nodeprep apply --ip 10.0.0.50/24 --timeout 20 --no-selftest --json >"$WORK/json" 2>"$WORK/err" &
 apply=$!
@@ -25,7 +25,7 @@ find / -xdev \( -name '.*nodeprep*' -o -name '*.tmp' -o -name '.nccl.conf.*' \) 
 [ ! -s "$WORK/left" ] || fail "left behind: $(cat "$WORK/left")"
 
 say "the HCA is back"
-softib_param state 4
+softib_param state=4
 softib_node
 nodeprep_json 0 apply --ip 10.0.0.50/24 --no-selftest
 holds '.ready'

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Datagram and connected mode by configuration, their MTUs, the way back, and a netdev that
 # refuses connected mode: datagram stays with the port's MTU, and a warning says so (C32).
-# boot: shared
+# boot: links
 # seconds: 120
 # hw: no, it changes the mode of a netdev in use
 
@@ -13,7 +13,6 @@ is() {
 		fail "ib0 is $(cat /sys/class/net/ib0/mode) $(cat /sys/class/net/ib0/mtu), not $1"
 }
 softib_node
-is "datagram 2044"
 want "mode = connected"
 nodeprep_json 0 apply --no-selftest
 is "connected 65520"
@@ -26,11 +25,11 @@ is "connected 32000"
 want "mode = datagram"
 nodeprep_json 0 apply --no-selftest
 is "datagram 2044"
-nodeprep_json 0 selftest tcp
+nodeprep_json 0 selftest tcp "${PATIENT[@]}"
 
 say "a netdev that refuses connected mode"
-/vm/reset.sh
-softib_param connected N
+bash /vm/reset.sh
+softib_param connected=N
 softib_node
 want "mode = connected"
 nodeprep_json 0 apply --no-selftest

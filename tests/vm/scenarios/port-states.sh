@@ -3,12 +3,12 @@
 # What a port may be doing while apply waits: it comes up through DOWN, INIT, ACTIVE and the
 # node is ready; it stays INIT (no subnet manager) or DOWN (no link) and apply says which.
 # A slower or narrower link is told from the port's own state.
-# boot: shared
+# boot: links
 # seconds: 150
 # hw: no, it turns ports off
 
 . "${VM_LIB:-/vm/lib.sh}"
-softib_load state=1
+softib_param state=1
 softib_node
 nodeprep apply --ip "$IP" --timeout 30 --no-selftest --json >"$WORK/late" 2>"$WORK/err" &
 apply=$!

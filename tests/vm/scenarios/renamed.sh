@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The only IPoIB netdev is called ibp65s0 and nothing is called ib0 (C4): it is used, and the
 # files carry its real name.
-# boot: shared
+# boot: links
 # seconds: 60
 # hw: no, it renames a netdev
 

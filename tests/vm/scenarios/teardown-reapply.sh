@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # As at a reboot: HCA, netdev and modules go and come again, the files stay. The second apply
 # does the netdev alone.
-# boot: shared
+# boot: links
 # seconds: 90
 # hw: no, it unloads the InfiniBand stack
 

@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: MIT
 # Three HCAs, two addresses: each netdev gets its own, lists are in natural order (mlx5_1
 # before mlx5_10), and where mlx5_10 is kept out the exact form of mlx5_1 is written (C2).
-# boot: shared
-# seconds: 150
+# boot: rungs
+# seconds: 240
 # hw: no, it needs HCAs of these names
 
 . "${VM_LIB:-/vm/lib.sh}"
 softib_node mlx5_10 mlx5_1 mlx5_0
 wait_for 5 test -e /sys/class/net/ib2
 nodeprep_json 3 plan --ip 10.0.0.50/24 --ifname ib7
-nodeprep_json 0 apply --ip ib0=10.0.0.50/24 --ip ib1=10.0.1.50/24
+nodeprep_json 0 apply --ip ib0=10.0.0.50/24 --ip ib1=10.0.1.50/24 "${PATIENT[@]}"
 ip addr show ib0 | grep -q "inet 10.0.0.50/24" || fail "ib0 lacks its address"
 ip addr show ib1 | grep -q "inet 10.0.1.50/24" || fail "ib1 lacks its address"
 holds '[.selftest[] | select(.rung == "rc" and .status == "ok") | .device] == ["mlx5_0:1", "mlx5_1:1", "mlx5_10:1"]'

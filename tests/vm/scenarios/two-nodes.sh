@@ -3,7 +3,7 @@
 # Two network namespaces as two nodes, each with its own HCA, ib0 and files: apply on both,
 # then ping, verbs rc and UCX rc from one to the other.
 # boot: two-nodes
-# seconds: 150
+# seconds: 240
 # hw: no, it makes namespaces of HCAs
 
 . "${VM_LIB:-/vm/lib.sh}"
@@ -41,7 +41,7 @@ must 0 ip -n n2 link show ib0
 
 for n in 1 2; do
 	say "apply on node $n"
-	must 0 node "$n" nodeprep apply --ip "10.0.0.5$n/24"
+	must 0 node "$n" nodeprep apply --ip "10.0.0.5$n/24" "${PATIENT[@]}"
 	grep -q "rc mlx5_$((n - 1)):1" "$WORK/out" || fail "no rc rung on node $n"
 	must 0 node "$n" cat /etc/nodeprep/ucx.env
 	grep -q "mlx5_$((n - 1)):1,ib0" "$WORK/out" || fail "node $n lists another node's HCA"

@@ -76,7 +76,7 @@ int softib_process_mad(struct ib_device *dev, int flags, u32 port_num, const str
 		       const struct ib_grh *grh, const struct ib_mad *in, struct ib_mad *out,
 		       size_t *out_size, u16 *out_pkey_index);
 
-/* softib_wire.c: what rxe_net.c and rxe_av.c are in rxe */
+/* softib_wire.c: what rxe_net.c, rxe_av.c and rxe_icrc.c are in rxe */
 void softib_init_av(struct rxe_dev *rxe, struct rdma_ah_attr *attr, struct rxe_av *av);
 int softib_wc_flags(struct sk_buff *skb);
 u16 softib_slid(struct sk_buff *skb);

@@ -122,6 +122,8 @@ static void deliver(struct rxe_dev *to, struct sk_buff *skb, const struct rxe_pk
 
 	memcpy(in, pkt, sizeof(*in));
 	in->rxe = to;
+	in->qp = NULL; /* the sender's, whose reference is not ours to give back */
+	in->mask |= RXE_GRH_MASK | RXE_LOOPBACK_MASK; /* the second: trust the destination GID */
 	in->hdr = skb->data + sizeof(struct ipv6hdr) + sizeof(struct udphdr);
 	skb_pull(skb, sizeof(struct ipv6hdr) + sizeof(struct udphdr));
 	count(&to->softib.rcv_packets, &to->softib.rcv_bytes, in);
@@ -174,7 +176,6 @@ int softib_transmit(struct rxe_dev *rxe, struct rxe_qp *qp, struct sk_buff *skb,
 		goto drop;
 	count(&rxe->softib.xmit_packets, &rxe->softib.xmit_bytes, pkt);
 	if (ipv6_hdr(skb)->daddr.s6_addr[0] == 0xff) {
-		rxe_icrc_generate(skb, pkt);
 		multicast(rxe, skb, pkt);
 		return 0;
 	}
@@ -190,7 +191,6 @@ int softib_transmit(struct rxe_dev *rxe, struct rxe_qp *qp, struct sk_buff *skb,
 		ib_device_put(&to->ib_dev);
 		goto drop;
 	}
-	rxe_icrc_generate(skb, pkt);
 	deliver(to, skb, pkt);
 	return 0;
 drop:

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """transform.py DIR: turns the pristine rxe sources in DIR into those of softib.
 
-Two files of rxe go (what is on the wire, and addresses: softib_wire.c has ours); the
-rest keeps rxe's queue pairs, memory regions and transport, and calls softib where an
+Three files of rxe go (what is on the wire, addresses, checksums: softib_wire.c has ours);
+the rest keeps rxe's queue pairs, memory regions and transport, and calls softib where an
 InfiniBand port differs from a RoCE one. Each change asserts how often its text stands
 in the source, so a kernel whose rxe has moved stops the build instead of bending it."""
 
@@ -101,7 +101,7 @@ def main():
     change_span("rxe_resp.c", "			wc->wc_flags = IB_WC_GRH | IB_WC_WITH_NETWORK_HDR_TYPE;",
                 "			if (pkt->mask & RXE_IMMDT_MASK)",
                 "			wc->wc_flags = softib_wc_flags(skb);\n			wc->slid = softib_slid(skb);\n\n")
-    for name in ("rxe_net.c", "rxe_av.c", "Makefile"):
+    for name in ("rxe_net.c", "rxe_av.c", "rxe_icrc.c", "Makefile"):
         read(name)
         os.remove(os.path.join(TOP, name))
 
