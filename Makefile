@@ -166,7 +166,8 @@ lint-tidy: $(TIDY)
 $(BUILD)/tidy/netlink/%.ok: NP_CPPFLAGS += $(NL_CFLAGS)
 $(BUILD)/tidy/selftest/%.ok: NP_CPPFLAGS += $(UCX_CFLAGS)
 $(BUILD)/tidy/tests/%.ok: NP_CPPFLAGS += $(NL_CFLAGS) $(UCX_CFLAGS)
-$(BUILD)/tidy/%.ok: %.c .clang-tidy tests/unit/.clang-tidy
+$(filter $(BUILD)/tidy/tests/%,$(TIDY)): tests/unit/.clang-tidy
+$(BUILD)/tidy/%.ok: %.c .clang-tidy
 	@mkdir -p $(@D)
 	@$(CC) $(NP_CPPFLAGS) -DNP_TEST_HOOKS $(CPPFLAGS) -std=gnu11 -MM -MP -MT $@ -MF $(@:.ok=.d) $<
 	$(Q)found=$$(clang-tidy --quiet $< -- $(patsubst -I%,-isystem%,$(NP_CPPFLAGS)) -DNP_TEST_HOOKS \
@@ -196,8 +197,10 @@ install: all
 clean:
 	rm -rf $(BUILD)
 
+include tests/vm/vm.mk
+
 help:
-	@sed -n 's/^## //p' Makefile
+	@sed -n 's/^## //p' Makefile tests/vm/vm.mk
 ## make          build/nodeprep and build/nodeprep-selftest
 ## make deps     install the Debian packages that building and testing need
 ## make demo     set everything up and show the main job on a simulated node

@@ -10,12 +10,12 @@
 /* One change of the system, as data. Its undo is an action too. */
 
 enum np_action_kind {
-	NP_ACTION_MODE,	    /* IPoIB mode */
+	NP_ACTION_MODE, /* IPoIB mode */
 	NP_ACTION_MTU,
-	NP_ACTION_LINK,	    /* administrative state */
+	NP_ACTION_LINK, /* administrative state */
 	NP_ACTION_ADDR_ADD,
 	NP_ACTION_ADDR_DEL,
-	NP_ACTION_FILE,	    /* contents replaced, file made or removed */
+	NP_ACTION_FILE, /* contents replaced, file made or removed */
 };
 
 enum np_action_status {

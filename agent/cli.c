@@ -27,14 +27,30 @@ const struct np_verb np_verbs[] = {
 	{ NULL, NULL, NULL, NULL, 0, NULL },
 };
 
-#define ALL_VERBS \
-	(NP_VERB_APPLY | NP_VERB_PLAN | NP_VERB_CHECK | NP_VERB_SELFTEST | NP_VERB_SHOW)
+#define ALL_VERBS  (NP_VERB_APPLY | NP_VERB_PLAN | NP_VERB_CHECK | NP_VERB_SELFTEST | NP_VERB_SHOW)
 #define APPLY_LIKE (NP_VERB_APPLY | NP_VERB_PLAN | NP_VERB_CHECK)
 
 enum option_id {
-	OPT_IP, OPT_IFNAME, OPT_USER, OPT_NO_SELFTEST, OPT_NO_PROBE, OPT_FORCE, OPT_DRY_RUN,
-	OPT_PROMETHEUS, OPT_RUN_AS, OPT_AS_ROOT, OPT_QUICK, OPT_FULL, OPT_ENV,
-	OPT_CONFIG, OPT_JSON, OPT_TIMEOUT, OPT_QUIET, OPT_VERBOSE, OPT_VERSION, OPT_HELP,
+	OPT_IP,
+	OPT_IFNAME,
+	OPT_USER,
+	OPT_NO_SELFTEST,
+	OPT_NO_PROBE,
+	OPT_FORCE,
+	OPT_DRY_RUN,
+	OPT_PROMETHEUS,
+	OPT_RUN_AS,
+	OPT_AS_ROOT,
+	OPT_QUICK,
+	OPT_FULL,
+	OPT_ENV,
+	OPT_CONFIG,
+	OPT_JSON,
+	OPT_TIMEOUT,
+	OPT_QUIET,
+	OPT_VERBOSE,
+	OPT_VERSION,
+	OPT_HELP,
 };
 
 static const struct option {
@@ -42,8 +58,8 @@ static const struct option {
 	int verbs;
 	enum option_id id;
 } options[] = {
-	{ "ip", "[IFNAME=]ADDR/LEN", "address for an IPoIB netdev, may repeat (default netdev: ib0)",
-	  APPLY_LIKE, OPT_IP },
+	{ "ip", "[IFNAME=]ADDR/LEN",
+	  "address for an IPoIB netdev, may repeat (default netdev: ib0)", APPLY_LIKE, OPT_IP },
 	{ "ifname", "NAME", "the IPoIB netdev, where it is not ib0", APPLY_LIKE | NP_VERB_SELFTEST,
 	  OPT_IFNAME },
 	{ "user", "NAME", "owner of a home that gets .nccl.conf, may repeat",
@@ -77,8 +93,8 @@ static int unknown(const char *what, const char *word, const char *const *names,
 	char shown[80];
 
 	np_printable(word, shown, sizeof(shown));
-	np_err_set(err, -EINVAL, "usage.unknown", "unknown %s \"%s%s\"%s%s%s%s", what, dashes, shown,
-		   near ? "; did you mean \"" : "", near ? dashes : "", near ? near : "",
+	np_err_set(err, -EINVAL, "usage.unknown", "unknown %s \"%s%s\"%s%s%s%s", what, dashes,
+		   shown, near ? "; did you mean \"" : "", near ? dashes : "", near ? near : "",
 		   near ? "\"?" : "");
 	np_err_hint(err, "see nodeprep --help");
 	return -EINVAL;
@@ -112,7 +128,8 @@ static int set_timeout(struct np_cli *cli, const char *value, struct np_err *err
 	char shown[80];
 
 	if (np_parse_u64(value, 10, 86400, &seconds) < 0) {
-		np_err_set(err, -EINVAL, "usage.value", "--timeout \"%s\": expected seconds from 0 to 86400",
+		np_err_set(err, -EINVAL, "usage.value",
+			   "--timeout \"%s\": expected seconds from 0 to 86400",
 			   np_printable(value, shown, sizeof(shown)));
 		np_err_hint(err, "give whole seconds, for example --timeout 30");
 		return -EINVAL;
@@ -123,11 +140,15 @@ static int set_timeout(struct np_cli *cli, const char *value, struct np_err *err
 
 static int set_env(struct np_cli *cli, const char *value, struct np_err *err)
 {
-	size_t name = !value ? 0 : strspn(value, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
+	size_t name =
+		!value ? 0 :
+			 strspn(value,
+				"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
 
 	if (name == 0 || value[name] != '=' || (value[0] >= '0' && value[0] <= '9') ||
 	    cli->env.n >= 64) {
-		np_err_set(err, -EINVAL, "usage.value", "--env: expected NAME=VALUE, at most 64 times");
+		np_err_set(err, -EINVAL, "usage.value",
+			   "--env: expected NAME=VALUE, at most 64 times");
 		np_err_hint(err, "for example --env UCX_IB_GID_INDEX=1");
 		return -EINVAL;
 	}
@@ -222,7 +243,8 @@ static int parse_option(int argc, char **argv, int *i, struct np_cli *cli, int *
 			struct np_err *err)
 {
 	const char *word = argv[*i] + 2, *equals = strchr(word, '=');
-	const struct option *opt = find_option(word, equals ? (size_t)(equals - word) : strlen(word));
+	const struct option *opt =
+		find_option(word, equals ? (size_t)(equals - word) : strlen(word));
 	const char *value = equals ? equals + 1 : NULL;
 
 	if (!opt)
@@ -250,8 +272,8 @@ static int check_owner(const struct np_cli *cli, const int *used, struct np_err 
 	for (size_t i = 0; i < NP_ARRAY_SIZE(options); i++) {
 		if (!used[i] || (options[i].verbs & (int)cli->verb->bit))
 			continue;
-		np_err_set(err, -EINVAL, "usage.unknown", "%s takes no option --%s", cli->verb->name,
-			   options[i].name);
+		np_err_set(err, -EINVAL, "usage.unknown", "%s takes no option --%s",
+			   cli->verb->name, options[i].name);
 		np_err_hint(err, "see nodeprep %s --help", cli->verb->name);
 		return -EINVAL;
 	}
@@ -312,7 +334,8 @@ int np_cli_parse(int argc, char **argv, struct np_cli *cli, struct np_err *err)
 		return 0;
 	if (!cli->verb) {
 		np_err_set(err, -EINVAL, "usage.no_verb", "no verb given");
-		np_err_hint(err, "for example nodeprep apply --ip 10.0.0.50/24; see nodeprep --help");
+		np_err_hint(err,
+			    "for example nodeprep apply --ip 10.0.0.50/24; see nodeprep --help");
 		return -EINVAL;
 	}
 	return check_owner(cli, used, err);
@@ -335,9 +358,10 @@ void np_cli_help(const struct np_cli *cli, struct np_buf *out)
 			      verb->name, *verb->arguments ? " " : "", verb->arguments, verb->name,
 			      verb->summary, verb->help);
 	} else {
-		np_buf_str(out, "usage: nodeprep VERB [options]\n\n"
-				"Makes a GPU and InfiniBand node ready for RAPIDS, Dask, NCCL and UCX,\n"
-				"and proves it.\n\nverbs (nodeprep VERB --help says more):\n");
+		np_buf_str(out,
+			   "usage: nodeprep VERB [options]\n\n"
+			   "Makes a GPU and InfiniBand node ready for RAPIDS, Dask, NCCL and UCX,\n"
+			   "and proves it.\n\nverbs (nodeprep VERB --help says more):\n");
 		for (const struct np_verb *v = np_verbs; v->name; v++)
 			np_buf_printf(out, "  %-10s %s\n", v->name, v->summary);
 		np_buf_str(out, "\noptions:\n");
@@ -352,8 +376,9 @@ void np_cli_help(const struct np_cli *cli, struct np_buf *out)
 			 options[i].argument ? options[i].argument : "");
 		np_buf_printf(out, "  %-24s %s\n", name, options[i].help);
 	}
-	np_buf_str(out, "\nexit codes: 0 ready, 1 not ready, 2 usage or config error, 3 cannot or must\n"
-			"not run here, 4 failed and rolled back, 5 internal error. See nodeprep(8).\n");
+	np_buf_str(out,
+		   "\nexit codes: 0 ready, 1 not ready, 2 usage or config error, 3 cannot or must\n"
+		   "not run here, 4 failed and rolled back, 5 internal error. See nodeprep(8).\n");
 }
 
 int np_verb_fail(struct np_result *result, enum np_exit code)

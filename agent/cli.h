@@ -52,7 +52,8 @@ void np_cli_help(const struct np_cli *cli, struct np_buf *out);
 
 /* Configuration: defaults, files, then the flags of @cli. Sets result->exit to
  * NP_EXIT_USAGE and returns a negative errno with message when it is faulty. */
-int np_cli_config(const struct np_cli *cli, struct np_config *cfg, struct np_err *err) np_must_check;
+int np_cli_config(const struct np_cli *cli, struct np_config *cfg,
+		  struct np_err *err) np_must_check;
 
 /* ---- the verbs, one file each; each returns 0 or a negative errno (then
  * result->error and result->exit are set) ---- */

@@ -56,7 +56,8 @@ int np_cli_config(const struct np_cli *cli, struct np_config *cfg, struct np_err
 
 		r = np_user_by_name(cfg->users.v[i], &user, err);
 		if (r < 0) {
-			np_err_context(err, "%s: [nccl] users", cfg->files.n ? cfg->files.v[cfg->files.n - 1] : "");
+			np_err_context(err, "%s: [nccl] users",
+				       cfg->files.n ? cfg->files.v[cfg->files.n - 1] : "");
 			return r;
 		}
 	}
@@ -65,9 +66,10 @@ int np_cli_config(const struct np_cli *cli, struct np_config *cfg, struct np_err
 
 		if (!*cli->ifname || !np_strcpy(cfg->ifname, sizeof(cfg->ifname), cli->ifname) ||
 		    strpbrk(cli->ifname, "/ \t\n")) {
-			np_err_set(err, -EINVAL, "usage.value",
-				   "--ifname \"%s\": not an interface name (1 to 15 characters, no blank, no slash)",
-				   np_printable(cli->ifname, shown, sizeof(shown)));
+			np_err_set(
+				err, -EINVAL, "usage.value",
+				"--ifname \"%s\": not an interface name (1 to 15 characters, no blank, no slash)",
+				np_printable(cli->ifname, shown, sizeof(shown)));
 			np_err_hint(err, "see `ip link show type ipoib`");
 			return -EINVAL;
 		}

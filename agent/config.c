@@ -208,8 +208,8 @@ struct reader {
 static int reader_fault(struct reader *rd, const char *code, const char *what, const char *hint)
 {
 	if (!rd->failed) {
-		rd->failed = np_err_set(rd->err, -EINVAL, code, "%s:%d: %s", rd->path, rd->line,
-					what);
+		rd->failed =
+			np_err_set(rd->err, -EINVAL, code, "%s:%d: %s", rd->path, rd->line, what);
 		np_err_hint(rd->err, "%s", hint);
 	}
 	return rd->failed;
@@ -222,7 +222,8 @@ static void check_section(struct reader *rd, const char *line)
 	char name[SECTION_MAX_LEN + 1], where[512];
 
 	if (!close) {
-		reader_fault(rd, "config.syntax", "neither [section] nor key = value: the ] is missing",
+		reader_fault(rd, "config.syntax",
+			     "neither [section] nor key = value: the ] is missing",
 			     "write [SECTION]");
 		return;
 	}
@@ -343,8 +344,7 @@ static int only_conf(const struct dirent *entry)
 {
 	size_t len = strlen(entry->d_name);
 
-	return entry->d_name[0] != '.' && len > 5 &&
-	       strcmp(entry->d_name + len - 5, ".conf") == 0;
+	return entry->d_name[0] != '.' && len > 5 && strcmp(entry->d_name + len - 5, ".conf") == 0;
 }
 
 int np_config_load(struct np_config *cfg, const char *path, struct np_err *err)

@@ -14,7 +14,7 @@
 enum np_match_kind { NP_MATCH_NAME, NP_MATCH_AUTO, NP_MATCH_PORT, NP_MATCH_GUID };
 
 struct np_want_netdev {
-	char name[IFNAMSIZ];	/* "" = the default netdev: ib0, else the only IPoIB one */
+	char name[IFNAMSIZ]; /* "" = the default netdev: ib0, else the only IPoIB one */
 	struct np_inet *addrs;
 	size_t n_addrs;
 	enum np_match_kind match;
@@ -100,7 +100,8 @@ struct np_config_row {
 	char section[64], key[32];
 	char *value;
 };
-int np_config_rows(const struct np_config *cfg, struct np_config_row **out, size_t *n) np_must_check;
+int np_config_rows(const struct np_config *cfg, struct np_config_row **out,
+		   size_t *n) np_must_check;
 void np_config_rows_free(struct np_config_row *rows, size_t n);
 
 /* The netdev entry named @name, made when absent. NULL when out of memory. */

@@ -153,8 +153,8 @@ static int set_exclusive(const struct site *s, const char *value)
 
 static int set_port_list(const struct site *s, const char *value)
 {
-	struct np_strv *list = strcmp(s->key, "devices") == 0 ? &s->cfg->port_devices :
-								&s->cfg->port_ignore;
+	struct np_strv *list =
+		strcmp(s->key, "devices") == 0 ? &s->cfg->port_devices : &s->cfg->port_ignore;
 	np_auto_strv struct np_strv parts = { 0 };
 
 	if (np_strv_split(&parts, value, ", \t") < 0)
@@ -247,8 +247,8 @@ static int set_users(const struct site *s, const char *value)
 /* One line of nccl.conf: a blank or a line end in it would be read as something else. */
 static int set_nccl_text(const struct site *s, const char *value)
 {
-	char **slot = strcmp(s->key, "ib_hca") == 0 ? &s->cfg->nccl_ib_hca :
-						      &s->cfg->nccl_socket_ifname;
+	char **slot =
+		strcmp(s->key, "ib_hca") == 0 ? &s->cfg->nccl_ib_hca : &s->cfg->nccl_socket_ifname;
 
 	if (!*value)
 		return bad_value(s, value, "names; leave the key out for the default");
@@ -272,7 +272,8 @@ static int set_ucx_text(const struct site *s, const char *value)
 	/* it ends up in scripts that every login shell sources */
 	if (!*value)
 		return bad_value(s, value, "a list; leave the key out for the default");
-	if (strspn(value, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.,:=^/+-") !=
+	if (strspn(value,
+		   "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.,:=^/+-") !=
 	    strlen(value))
 		return bad_value(s, value, "only letters, digits and _.,:=^/+-");
 	return replace_text(slot, value) < 0 ? np_err_nomem(s->err) : 0;
@@ -318,8 +319,8 @@ static const struct key {
 	{ "ucx", "net_devices", set_ucx_text },
 };
 
-static const char *const sections[] = { "netdev", "ports",    "module", "nccl", "ucx",
-					"dask",	  "limits",   "selftest", "watch", NULL };
+static const char *const sections[] = { "netdev", "ports",  "module",	"nccl",	 "ucx",
+					"dask",	  "limits", "selftest", "watch", NULL };
 
 static bool section_is_later(const char *section)
 {

@@ -20,9 +20,9 @@ static int run_file(const struct np_action *a, struct np_err *err)
 		r = np_target_file_init_etc(&f, a->path);
 	if (r < 0)
 		return np_err_nomem(err);
-	r = np_target_file_write(&f, a->has_new ? (a->new_content.data ? a->new_content.data : "") :
-						  NULL,
-				 a->new_content.len, a->had_old || a->attr.mode ? &a->attr : NULL, err);
+	r = np_target_file_write(
+		&f, a->has_new ? (a->new_content.data ? a->new_content.data : "") : NULL,
+		a->new_content.len, a->had_old || a->attr.mode ? &a->attr : NULL, err);
 	np_target_file_done(&f);
 	return r;
 }
@@ -88,7 +88,9 @@ int np_execute(struct np_netlink *nl, struct np_actions *actions, size_t from, s
 		}
 		np_err_context(err, "%s %s", np_action_id(a), np_action_target(a));
 		if (err && !err->hint[0])
-			np_err_hint(err, "put that right and run it again; what was done has been undone");
+			np_err_hint(
+				err,
+				"put that right and run it again; what was done has been undone");
 		return r;
 	}
 	return 0;

@@ -234,7 +234,8 @@ int np_observe(const struct np_config *cfg, enum np_observe_scope scope, struct 
 	int r;
 
 	memset(facts, 0, sizeof(*facts));
-	r = np_cas_observe(scope == NP_OBSERVE_ALL ? NP_CA_COUNTERS : NP_CA_BASIC, &facts->cas, err);
+	r = np_cas_observe(scope == NP_OBSERVE_ALL ? NP_CA_COUNTERS : NP_CA_BASIC, &facts->cas,
+			   err);
 	if (r < 0)
 		return r;
 	r = np_netlink_open(&nl, err);

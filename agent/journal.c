@@ -99,8 +99,8 @@ int np_journal_write(const struct np_actions *actions, struct np_err *err)
 	np_file_sweep_temp(dirfd, JOURNAL_NAME);
 	r = np_file_replace_at(dirfd, JOURNAL_NAME, text, strlen(text), &attr, err);
 	if (r < 0) {
-		np_err_set(err, r, "state.unwritable", "cannot record the undo in " STATE_DIR ": %s",
-			   strerror(-r));
+		np_err_set(err, r, "state.unwritable",
+			   "cannot record the undo in " STATE_DIR ": %s", strerror(-r));
 		np_err_hint(err, "make " STATE_DIR " writable");
 	}
 	return r;

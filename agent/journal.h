@@ -19,6 +19,7 @@ void np_journal_close(void);
 /* The journal as text, and back; pure but for memory. encode: new reference or NULL.
  * decode: 0, -EINVAL (not a journal of this version), -EXDEV (another machine). */
 json_t *np_journal_encode(const struct np_actions *actions, const char *machine_id);
-int np_journal_decode(const json_t *journal, const char *machine_id, struct np_actions *out) np_must_check;
+int np_journal_decode(const json_t *journal, const char *machine_id,
+		      struct np_actions *out) np_must_check;
 
 #endif

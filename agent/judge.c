@@ -20,12 +20,14 @@ static void judge_carrier(const struct np_config *cfg, const struct np_facts *fa
 		      port->state != NP_PORT_ACTIVE;
 
 	/* the port's own check says why; one fault is one failure */
-	np_checks_add(out, "netdev", dev->name, blamed ? NP_CHECK_WARN : NP_CHECK_FAIL,
-		      "netdev.no_carrier",
-		      blamed ? "bring the port to ACTIVE first" :
-			       "look at the port of this netdev, and at its pkey and multicast group in the kernel log",
-		      "UP, but not RUNNING%s%s%s", blamed ? ": its port " : "",
-		      blamed ? dev->ca : "", blamed ? " is not ACTIVE" : "");
+	np_checks_add(
+		out, "netdev", dev->name, blamed ? NP_CHECK_WARN : NP_CHECK_FAIL,
+		"netdev.no_carrier",
+		blamed ?
+			"bring the port to ACTIVE first" :
+			"look at the port of this netdev, and at its pkey and multicast group in the kernel log",
+		"UP, but not RUNNING%s%s%s", blamed ? ": its port " : "", blamed ? dev->ca : "",
+		blamed ? " is not ACTIVE" : "");
 }
 
 static bool is_asked(const struct np_selected_netdev *sel, const struct np_netdev_addr *addr)
@@ -72,8 +74,7 @@ static void judge_overlap(const struct np_facts *facts, const struct np_selected
 		char mine[NP_INET_STRLEN], other[NP_INET_STRLEN];
 		const struct np_inet *hit = NULL;
 
-		if (route->is_default || route->by_source ||
-		    route->ifindex == sel->dev->ifindex)
+		if (route->is_default || route->by_source || route->ifindex == sel->dev->ifindex)
 			continue;
 		for (size_t k = 0; k < sel->n_addrs && !hit; k++)
 			if (np_inet_overlap(&sel->addrs[k], &route->dst))
@@ -115,10 +116,11 @@ static void judge_netdev(const struct np_config *cfg, const struct np_facts *fac
 	judge_addresses(sel, out);
 	judge_overlap(facts, sel, out);
 	if (sel->n_addrs > 0 && dev->manager[0] && strcmp(dev->manager, "none") != 0)
-		np_checks_add(out, "netdev", dev->name, NP_CHECK_WARN, "netdev.managed",
-			      "tell that manager to leave the interface alone, or set the address there",
-			      "%s manages this interface too and may take the address back",
-			      dev->manager);
+		np_checks_add(
+			out, "netdev", dev->name, NP_CHECK_WARN, "netdev.managed",
+			"tell that manager to leave the interface alone, or set the address there",
+			"%s manages this interface too and may take the address back",
+			dev->manager);
 }
 
 /* NCCL takes names by their beginning: say so where that would take in more. */
@@ -134,9 +136,10 @@ static void judge_prefix(const struct np_config *cfg, const struct np_facts *fac
 		    strcmp(facts->netdev_names.v[i], dev->name) != 0)
 			np_buf_printf(&others, "%s%s", others.len ? ", " : "",
 				      facts->netdev_names.v[i]);
-	np_checks_add(out, "netdev", dev->name, NP_CHECK_OK, "nccl.exact_name", NULL,
-		      "NCCL matches names by prefix: \"%s\" would also take %s, so the exact form =%s is used",
-		      dev->name, others.data ? others.data : "", dev->name);
+	np_checks_add(
+		out, "netdev", dev->name, NP_CHECK_OK, "nccl.exact_name", NULL,
+		"NCCL matches names by prefix: \"%s\" would also take %s, so the exact form =%s is used",
+		dev->name, others.data ? others.data : "", dev->name);
 }
 
 void np_judge_netdevs(const struct np_config *cfg, const struct np_facts *facts,
@@ -181,14 +184,16 @@ static void judge_gdrdrv(const struct np_facts *facts, bool required, struct np_
 			      "loaded, /dev/gdrdrv answers: driver %u.%u", g->driver_version >> 16,
 			      g->driver_version & 0xffff);
 	else if (!g->node_exists)
-		np_checks_add(out, "module", "gdrdrv", bad, "gdrcopy.node_missing",
-			      "make the node: mknod /dev/gdrdrv c MAJOR 0, with the major of /proc/devices",
-			      "loaded, but there is no /dev/gdrdrv");
+		np_checks_add(
+			out, "module", "gdrdrv", bad, "gdrcopy.node_missing",
+			"make the node: mknod /dev/gdrdrv c MAJOR 0, with the major of /proc/devices",
+			"loaded, but there is no /dev/gdrdrv");
 	else if (!g->node_matches)
-		np_checks_add(out, "module", "gdrdrv", bad, "gdrcopy.node_wrong",
-			      "remove /dev/gdrdrv and make it again with the major of /proc/devices",
-			      "/dev/gdrdrv is not the character device that gdrdrv registered (major %d)",
-			      g->major);
+		np_checks_add(
+			out, "module", "gdrdrv", bad, "gdrcopy.node_wrong",
+			"remove /dev/gdrdrv and make it again with the major of /proc/devices",
+			"/dev/gdrdrv is not the character device that gdrdrv registered (major %d)",
+			g->major);
 	else if (g->open_errno)
 		np_checks_add(out, "module", "gdrdrv", bad, "gdrcopy.open_failed",
 			      "look at the mode and owner of /dev/gdrdrv, and at the kernel log",
@@ -233,8 +238,9 @@ void np_judge_modules(const struct np_config *cfg, const struct np_facts *facts,
 			np_checks_add(out, "module", mod->name,
 				      require == NP_REQUIRE_YES ? NP_CHECK_FAIL : NP_CHECK_WARN,
 				      "module.missing", hint,
-				      mod->state == NP_KMOD_ABSENT ? "%s is not loaded" :
-								     "%s is being loaded or removed",
+				      mod->state == NP_KMOD_ABSENT ?
+					      "%s is not loaded" :
+					      "%s is being loaded or removed",
 				      mod->name);
 	}
 }
@@ -245,7 +251,8 @@ static void judge_nccl_lines(const struct np_target_file *f, struct np_checks *o
 {
 	struct np_nccl_issues issues = { 0 };
 
-	if (np_nccl_conf_lint(f->content.data ? f->content.data : "", f->content.len, &issues) < 0) {
+	if (np_nccl_conf_lint(f->content.data ? f->content.data : "", f->content.len, &issues) <
+	    0) {
 		out->failed = true;
 		return;
 	}
@@ -309,12 +316,12 @@ void np_judge_files(const struct np_config *cfg, const struct np_facts *facts,
 			np_checks_add(out, "file", f->path,
 				      f->num == (f->in_home ? -EPERM : -EACCES) ? NP_CHECK_UNKNOWN :
 										  NP_CHECK_FAIL,
-				      "file.unreadable",
-				      f->hint, "cannot be read: %s", f->reason);
+				      "file.unreadable", f->hint, "cannot be read: %s", f->reason);
 		if (f->in_home && f->network_fs)
-			np_checks_add(out, "file", f->path, NP_CHECK_WARN, "nccl.shared_home",
-				      "prefer /etc/nccl.conf ([nccl] scope = system) where the nodes' interfaces differ",
-				      "the home is on a network file system: every node that mounts it reads this file");
+			np_checks_add(
+				out, "file", f->path, NP_CHECK_WARN, "nccl.shared_home",
+				"prefer /etc/nccl.conf ([nccl] scope = system) where the nodes' interfaces differ",
+				"the home is on a network file system: every node that mounts it reads this file");
 		if (nccl && f->status == NP_TARGET_PRESENT) {
 			judge_nccl_lines(f, out);
 			judge_ib_hca(cfg, facts, f, out);

@@ -6,7 +6,7 @@
 
 /* What the wanted ports of this node have among them; the expectation for each. */
 struct siblings {
-	int width;	 /* widest */
+	int width; /* widest */
 	double rate_gbps;
 	char rate[40];
 	char widest[80]; /* who has it */
@@ -47,8 +47,8 @@ struct verdict {
 };
 
 /* A port that is not judged, with the reason. True when it was one. */
-static bool not_judged(const struct verdict *v, const struct np_config *cfg,
-		       const struct np_ca *ca, const struct np_port *port)
+static bool not_judged(const struct verdict *v, const struct np_config *cfg, const struct np_ca *ca,
+		       const struct np_port *port)
 {
 	switch (np_port_role(cfg, ca, port)) {
 	case NP_PORT_WANTED:
@@ -58,8 +58,9 @@ static bool not_judged(const struct verdict *v, const struct np_config *cfg,
 			      "ignored by [ports] ignore");
 		return true;
 	case NP_PORT_MANAGEMENT:
-		np_checks_add(v->out, "port", v->target, NP_CHECK_SKIP, "port.management_only", NULL,
-			      "NVSwitch management port (its VPD says SW_MNG); carries no traffic of jobs");
+		np_checks_add(
+			v->out, "port", v->target, NP_CHECK_SKIP, "port.management_only", NULL,
+			"NVSwitch management port (its VPD says SW_MNG); carries no traffic of jobs");
 		return true;
 	case NP_PORT_NOT_LISTED:
 		np_checks_add(v->out, "port", v->target, NP_CHECK_SKIP, "port.not_listed", NULL,
@@ -90,30 +91,34 @@ static void judge_not_active(const struct verdict *v, const struct np_port *port
 			      "look at the kernel log for this adapter, and reload its driver",
 			      "state %s, physical state %s: cannot be read", state, phys);
 	else if (port->phys_state == NP_PHYS_DISABLED)
-		np_checks_add(v->out, "port", v->target, NP_CHECK_FAIL, "port.disabled",
-			      "enable it (ibportstate LID PORT enable, or mlxlink), or list it in [ports] ignore",
-			      "%s, physical state %s: somebody disabled the port", state, phys);
+		np_checks_add(
+			v->out, "port", v->target, NP_CHECK_FAIL, "port.disabled",
+			"enable it (ibportstate LID PORT enable, or mlxlink), or list it in [ports] ignore",
+			"%s, physical state %s: somebody disabled the port", state, phys);
 	else if (port->phys_state == NP_PHYS_LINKUP &&
 		 (port->state == NP_PORT_INIT || port->state == NP_PORT_ARMED))
-		np_checks_add(v->out, "port", v->target, NP_CHECK_FAIL, "port.no_sm",
-			      "start a subnet manager on this fabric (opensm, or the switch's own)",
-			      "%s, physical state %s: the link is up, but no subnet manager has brought the port to ACTIVE",
-			      state, phys);
+		np_checks_add(
+			v->out, "port", v->target, NP_CHECK_FAIL, "port.no_sm",
+			"start a subnet manager on this fabric (opensm, or the switch's own)",
+			"%s, physical state %s: the link is up, but no subnet manager has brought the port to ACTIVE",
+			state, phys);
 	else
-		np_checks_add(v->out, "port", v->target, NP_CHECK_FAIL, "port.down",
-			      "plug in or replace the cable and look at the peer port, or list the port in [ports] ignore",
-			      "%s, physical state %s: no link; no cable, a bad one, or no peer at its other end",
-			      state, phys);
+		np_checks_add(
+			v->out, "port", v->target, NP_CHECK_FAIL, "port.down",
+			"plug in or replace the cable and look at the peer port, or list the port in [ports] ignore",
+			"%s, physical state %s: no link; no cable, a bad one, or no peer at its other end",
+			state, phys);
 }
 
 static void judge_active(const struct verdict *v, const struct np_config *cfg,
 			 const struct np_port *port, const struct siblings *sib)
 {
 	if (!port->has_lid || port->lid == 0) {
-		np_checks_add(v->out, "port", v->target, NP_CHECK_FAIL, "port.lid_zero",
-			      "restart the subnet manager and look whether it knows this port (ibnetdiscover)",
-			      "ACTIVE, but base lid %s: the subnet manager has not configured it",
-			      port->has_lid ? "0" : "unreadable");
+		np_checks_add(
+			v->out, "port", v->target, NP_CHECK_FAIL, "port.lid_zero",
+			"restart the subnet manager and look whether it knows this port (ibnetdiscover)",
+			"ACTIVE, but base lid %s: the subnet manager has not configured it",
+			port->has_lid ? "0" : "unreadable");
 		return;
 	}
 	if (port->width && sib->width > port->width) {
@@ -124,10 +129,11 @@ static void judge_active(const struct verdict *v, const struct np_config *cfg,
 		return;
 	}
 	if (cfg->min_rate_gbps > 0 && port->rate_gbps > 0 && port->rate_gbps < cfg->min_rate_gbps) {
-		np_checks_add(v->out, "port", v->target, NP_CHECK_FAIL, "port.rate_degraded",
-			      "replace the cable or look at the switch port, or lower [ports] min_rate",
-			      "%s is below [ports] min_rate of %g Gb/sec", port->rate,
-			      cfg->min_rate_gbps);
+		np_checks_add(
+			v->out, "port", v->target, NP_CHECK_FAIL, "port.rate_degraded",
+			"replace the cable or look at the switch port, or lower [ports] min_rate",
+			"%s is below [ports] min_rate of %g Gb/sec", port->rate,
+			cfg->min_rate_gbps);
 		return;
 	}
 	if (port->rate_gbps > 0 && sib->rate_gbps > port->rate_gbps) {
@@ -168,14 +174,14 @@ void np_judge_ports(const struct np_config *cfg, const struct np_facts *facts,
 				continue;
 			n_wanted++;
 			if (port->link_layer != NP_LL_INFINIBAND)
-				np_checks_add(out, "port", target, NP_CHECK_FAIL,
-					      port->link_layer == NP_LL_ETHERNET ?
-						      "port.ethernet" :
-						      "port.link_layer_unknown",
-					      "take it out of [ports] devices, or make it an InfiniBand port (mlxconfig LINK_TYPE_P1=1)",
-					      "link layer %s where InfiniBand is wanted",
-					      port->link_layer_raw[0] ? port->link_layer_raw :
-									"unknown");
+				np_checks_add(
+					out, "port", target, NP_CHECK_FAIL,
+					port->link_layer == NP_LL_ETHERNET ?
+						"port.ethernet" :
+						"port.link_layer_unknown",
+					"take it out of [ports] devices, or make it an InfiniBand port (mlxconfig LINK_TYPE_P1=1)",
+					"link layer %s where InfiniBand is wanted",
+					port->link_layer_raw[0] ? port->link_layer_raw : "unknown");
 			else if (port->state == NP_PORT_ACTIVE &&
 				 port->phys_state == NP_PHYS_LINKUP)
 				judge_active(&v, cfg, port, &sib);
@@ -191,9 +197,10 @@ void np_judge_ports(const struct np_config *cfg, const struct np_facts *facts,
 		    (num ? (const void *)np_cas_find_port(&facts->cas, ca, num) :
 			   (const void *)np_cas_find(&facts->cas, ca)))
 			continue;
-		np_checks_add(out, "port", cfg->port_devices.v[i], NP_CHECK_FAIL, "port.missing",
-			      "correct [ports] devices, or look why the adapter is gone (lspci, dmesg)",
-			      "listed in [ports] devices, but there is no such port on this node");
+		np_checks_add(
+			out, "port", cfg->port_devices.v[i], NP_CHECK_FAIL, "port.missing",
+			"correct [ports] devices, or look why the adapter is gone (lspci, dmesg)",
+			"listed in [ports] devices, but there is no such port on this node");
 		n_wanted++;
 	}
 	if (n_wanted == 0)

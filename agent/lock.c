@@ -52,7 +52,8 @@ int np_lock(int timeout_s, struct np_err *err)
 		}
 		if (np_now_ms() >= deadline) {
 			np_err_set(err, -EBUSY, "lock.busy",
-				   "another nodeprep has been at work for %d s (lock " LOCK_FILE ")",
+				   "another nodeprep has been at work for %d s (lock " LOCK_FILE
+				   ")",
 				   timeout_s);
 			np_err_hint(err, "wait for it to end; `fuser " LOCK_FILE "` names it");
 			close(fd);

@@ -8,7 +8,8 @@
 /*
  * One apply at a time: an flock on /run/nodeprep/lock, waited for up to
  * @timeout_s seconds. Returns the descriptor (closing it, or dying, frees the
- * lock), or -EBUSY (time passed), -EINTR (a signal) or another negative errno with message (code "lock.busy").
+ * lock), or -EBUSY (time passed), -EINTR (a signal) or another negative errno with message (code
+ * "lock.busy").
  */
 int np_lock(int timeout_s, struct np_err *err) np_must_check;
 

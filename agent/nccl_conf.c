@@ -42,15 +42,13 @@ bool np_nccl_line_is(const struct np_nccl_line *line, const char *key)
 
 static bool value_is(const struct np_nccl_line *line, const char *value)
 {
-	return line->value_len == strlen(value) &&
-	       memcmp(line->value, value, line->value_len) == 0;
+	return line->value_len == strlen(value) && memcmp(line->value, value, line->value_len) == 0;
 }
 
 static bool key_ok(const char *key)
 {
 	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
-	static const char all[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
+	static const char all[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
 	size_t len = strlen(key);
 
 	return len > 0 && len < 256 && strchr(letters, key[0]) && strspn(key, all) == len;
@@ -81,8 +79,7 @@ static int check_keys(const struct np_nccl_key *keys, size_t n_keys, struct np_e
 		if (keys[i].value && !value_ok(keys[i].value)) {
 			np_err_set(err, -EINVAL, "nccl.value_invalid",
 				   "the value for %s cannot be written to nccl.conf: \"%s\"",
-				   keys[i].key,
-				   np_printable(keys[i].value, shown, sizeof(shown)));
+				   keys[i].key, np_printable(keys[i].value, shown, sizeof(shown)));
 			np_err_hint(err, "use at most %d bytes and no control characters",
 				    NP_NCCL_FIELD_MAX);
 			return -EINVAL;

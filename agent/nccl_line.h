@@ -20,7 +20,7 @@ struct np_nccl_line {
 	size_t shown_len; /* up to the first NUL byte, where NCCL stops reading */
 	bool read;	  /* NCCL sets a variable from it */
 	const char *key;
-	size_t key_len;	  /* not cut */
+	size_t key_len; /* not cut */
 	const char *value;
 	size_t value_len; /* not cut */
 };

@@ -77,11 +77,12 @@ static const char *show(const char *s, size_t len, char out[48])
 
 static void lint_key(struct lint *lint, const char *key, size_t len)
 {
-	static const char *const words[] = {"export ", "export\t", "setenv ", "set ", "declare "};
+	static const char *const words[] = { "export ", "export\t", "setenv ", "set ", "declare " };
 	char shown[48];
 
 	if (lint->line == 1 && starts(key, len, BOM)) {
-		add(lint, "nccl.line_byte_order_mark", "save the file as UTF-8 without a byte order mark",
+		add(lint, "nccl.line_byte_order_mark",
+		    "save the file as UTF-8 without a byte order mark",
 		    "a byte order mark stands before the name: NCCL takes it as part of the name");
 		key += strlen(BOM);
 		len -= strlen(BOM);
@@ -113,7 +114,8 @@ static void lint_key(struct lint *lint, const char *key, size_t len)
 		    show(key, len, shown));
 	}
 	if (len == 0) {
-		add(lint, "nccl.line_bad_name", "write NAME=VALUE, or put a '#' in the first column",
+		add(lint, "nccl.line_bad_name",
+		    "write NAME=VALUE, or put a '#' in the first column",
 		    "no name stands before the '=': NCCL sets nothing");
 	} else if (len > NP_NCCL_FIELD_MAX) {
 		add(lint, "nccl.line_too_long", "shorten the name",
@@ -180,8 +182,8 @@ static void remember(struct lint *lint, const struct np_nccl_line *line)
 		lint->seen = grown;
 		lint->size_seen = size;
 	}
-	lint->seen[lint->n_seen++] = (struct seen){line->key, line->value, line->key_len,
-						   line->value_len, lint->line};
+	lint->seen[lint->n_seen++] =
+		(struct seen){ line->key, line->value, line->key_len, line->value_len, lint->line };
 }
 
 static void lint_line(struct lint *lint, const struct np_nccl_line *line)
@@ -205,7 +207,8 @@ static void lint_line(struct lint *lint, const struct np_nccl_line *line)
 		return;
 	}
 	if (!line->key) {
-		add(lint, "nccl.line_no_equals", "write NAME=VALUE, or put a '#' in the first column",
+		add(lint, "nccl.line_no_equals",
+		    "write NAME=VALUE, or put a '#' in the first column",
 		    "there is no '=': NCCL skips the line");
 		return;
 	}
@@ -217,7 +220,8 @@ static void lint_line(struct lint *lint, const struct np_nccl_line *line)
 	if (line->len >= NP_NCCL_LINE_MAX)
 		add(lint, "nccl.line_too_long", "shorten the line",
 		    "the line has %zu bytes: NCCL 2.30 and newer read the part behind byte %d as "
-		    "another line", line->len, NP_NCCL_LINE_MAX);
+		    "another line",
+		    line->len, NP_NCCL_LINE_MAX);
 	lint_key(lint, line->key, line->key_len);
 	/* The carriage return, if any, is behind the '=': a name ends there. */
 	lint_value(lint, line->value, line->value_len - (line->shown_len - len));
@@ -272,7 +276,7 @@ static void lint_repeated(struct lint *lint)
 int np_nccl_conf_lint(const char *text, size_t len, struct np_nccl_issues *out)
 {
 	struct np_nccl_issues found = { 0 };
-	struct lint lint = {.out = &found};
+	struct lint lint = { .out = &found };
 	struct np_nccl_line line;
 	size_t pos = 0;
 

@@ -9,10 +9,10 @@
 /* NCCL keeps no more entries of a list (src/include/socket.h MAX_IFS,
  * src/transport/net_ib/common.h MAX_IB_DEVS; 16 for both before 2.18). */
 #define MAX_IFNAMES 16
-#define MAX_HCAS 32
+#define MAX_HCAS    32
 /* NCCL cuts a name in a list here (src/include/utils.h, struct netIf). */
 #define NAME_MAX_LEN 63
-#define ANY_PORT (-1)
+#define ANY_PORT     (-1)
 
 /* A port as atoi() would read it; a missing one is any port. */
 static int port_of(const char *s, size_t len)
@@ -93,7 +93,7 @@ bool np_nccl_matches(const char *list, const char *name, int port)
 		list += len + (list[len] == ',' ? 1 : 0);
 	}
 	/* A list without entries takes everything. */
-	return (n == 0 || found) != not;
+	return (n == 0 || found) != not ;
 }
 
 /* Splits "mlx5_0:1"; a netdev has no port. */
@@ -111,10 +111,10 @@ static bool split_port(const char *s, bool is_hca, char name[NAME_MAX_LEN + 1], 
 }
 
 /* The value takes each of @wanted and nothing else of @all. */
-static bool value_takes(const char *value, const struct np_strv *wanted,
-			const struct np_strv *all, bool is_hca)
+static bool value_takes(const char *value, const struct np_strv *wanted, const struct np_strv *all,
+			bool is_hca)
 {
-	const struct np_strv *lists[] = {wanted, all};
+	const struct np_strv *lists[] = { wanted, all };
 	char name[NAME_MAX_LEN + 1];
 	int port;
 
@@ -172,14 +172,14 @@ static bool names_ok(const struct np_strv *names, bool is_hca)
 static int list_value(const struct np_strv *wanted, const struct np_strv *all, bool is_hca,
 		      char **out)
 {
-	static const char *const prefixes[] = {"", "=", "^="};
+	static const char *const prefixes[] = { "", "=", "^=" };
 
 	if (!names_ok(wanted, is_hca))
 		return -EINVAL;
 	for (size_t i = 0; i < NP_ARRAY_SIZE(prefixes); i++) {
 		bool others = prefixes[i][0] == '^';
-		_cleanup_free_ char *value = join(prefixes[i], others ? all : wanted,
-						  others ? wanted : NULL);
+		_cleanup_free_ char *value =
+			join(prefixes[i], others ? all : wanted, others ? wanted : NULL);
 
 		if (!value)
 			return -ENOMEM;
@@ -195,8 +195,8 @@ static int list_value(const struct np_strv *wanted, const struct np_strv *all, b
 
 bool np_nccl_plain_is_exact(const char *name, const struct np_strv *all)
 {
-	char *names[] = {(char *)name, NULL};
-	struct np_strv one = {.v = names, .n = 1};
+	char *names[] = { (char *)name, NULL };
+	struct np_strv one = { .v = names, .n = 1 };
 
 	return names_ok(&one, false) && value_takes(name, &one, all, false);
 }

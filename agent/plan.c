@@ -73,8 +73,10 @@ static int refuse_address_in_use(const struct np_facts *facts, struct np_err *er
 		np_err_set(err, -EADDRINUSE, "netdev.address_in_use",
 			   "address %s is already on %s of this node",
 			   np_inet_addr_str(&fact->inet, text), fact->owner.ifname);
-		np_err_hint(err, "choose another address, or take it off %s first (ip address del ... dev %s)",
-			    fact->owner.ifname, fact->owner.ifname);
+		np_err_hint(
+			err,
+			"choose another address, or take it off %s first (ip address del ... dev %s)",
+			fact->owner.ifname, fact->owner.ifname);
 		return -EADDRINUSE;
 	}
 	return 0;
@@ -107,7 +109,9 @@ static int refuse_cutting_default_route(const struct np_config *cfg, const struc
 				   "the default route runs over %s, and %s (now %s) could cut it",
 				   a->ifname, np_action_id(a),
 				   np_action_from(a, from, sizeof(from)));
-			np_err_hint(err, "run it from a console with --force, or move the default route first");
+			np_err_hint(
+				err,
+				"run it from a console with --force, or move the default route first");
 			return -EBUSY;
 		}
 	}
@@ -142,11 +146,14 @@ static int refuse_losing_routes(const struct np_config *cfg, const struct np_fac
 
 			if (!route->has_src || !np_inet_same_addr(&route->src, &a->addr.inet))
 				continue;
-			np_err_set(err, -EBUSY, "netdev.cuts_route",
-				   "the route to %s has the source address %s, which has to leave %s for a moment: the kernel would drop that route",
-				   route->is_default ? "default" : np_inet_str(&route->dst, dst),
-				   np_inet_addr_str(&a->addr.inet, addr), a->ifname);
-			np_err_hint(err, "run it with --force and set that route again, or change the address by hand");
+			np_err_set(
+				err, -EBUSY, "netdev.cuts_route",
+				"the route to %s has the source address %s, which has to leave %s for a moment: the kernel would drop that route",
+				route->is_default ? "default" : np_inet_str(&route->dst, dst),
+				np_inet_addr_str(&a->addr.inet, addr), a->ifname);
+			np_err_hint(
+				err,
+				"run it with --force and set that route again, or change the address by hand");
 			return -EBUSY;
 		}
 	}

@@ -2,11 +2,12 @@
 /*
  * The addresses of one netdev. The kernel has two rules that bite: the first IPv4
  * address of a subnet is the primary one and later ones are its secondaries, and
- * deleting a primary deletes its secondaries (unless promote_secondaries). So what
- * is wanted is added first, what is wrong is taken away after, and where a primary
- * has to make room the others of its subnet are taken away before and put back
- * after. A wanted IPv4 address is never absent in between: where its entry has to
- * go for a moment, a /32 of it stands in.
+ * deleting a primary deletes its secondaries, or with promote_secondaries makes one
+ * of them the primary, which an undo could not take back. So what is wanted is added
+ * first, what is wrong is taken away after, and where a primary has to make room the
+ * others of its subnet are taken away before and put back after. A wanted IPv4 address
+ * is never absent in between: where its entry has to go for a moment, a /32 of it
+ * stands in.
  */
 #include <errno.h>
 #include <linux/if_addr.h>
@@ -175,8 +176,7 @@ static int del_keeping_others(struct state *st, size_t index)
 	size_t n_saved = 0;
 	int r;
 
-	if (victim.inet.family == AF_INET6 || is_secondary(&victim) ||
-	    st->dev->promote_secondaries == NP_TRI_YES)
+	if (victim.inet.family == AF_INET6 || is_secondary(&victim))
 		return del(st, index);
 	saved = calloc(st->n, sizeof(*saved));
 	if (!saved)

@@ -29,8 +29,7 @@ static int port_names(const struct np_config *cfg, const struct np_facts *facts,
 		for (size_t p = 0; p < ca->n_ports; p++) {
 			_cleanup_free_ char *name = NULL;
 
-			if (wanted_only &&
-			    np_port_role(cfg, ca, &ca->ports[p]) != NP_PORT_WANTED)
+			if (wanted_only && np_port_role(cfg, ca, &ca->ports[p]) != NP_PORT_WANTED)
 				continue;
 			name = np_asprintf("%s:%d", ca->name, ca->ports[p].num);
 			if (!name || np_strv_add(out, name) < 0)
@@ -155,8 +154,9 @@ static int nccl_content(const struct np_config *cfg, const struct np_facts *fact
 	if (r == -ENOMEM)
 		return np_err_nomem(err);
 	if (r < 0) {
-		np_err_set(err, r, "nccl.value_invalid",
-			   "the names of this node's netdevs and ports cannot be written as a list of NCCL");
+		np_err_set(
+			err, r, "nccl.value_invalid",
+			"the names of this node's netdevs and ports cannot be written as a list of NCCL");
 		np_err_hint(err, "set [nccl] socket_ifname and ib_hca, or [nccl] scope = off");
 		return r;
 	}
@@ -193,7 +193,8 @@ static int with_port_numbers(const struct np_facts *facts, const char *list, str
 				np_buf_printf(out, "%s%s:%d", out->len ? "," : "", ca->name,
 					      ca->ports[p].num);
 		if (out->len == before)
-			np_buf_printf(out, "%s%s%s", out->len ? "," : "", parts.v[i], ca ? ":1" : "");
+			np_buf_printf(out, "%s%s%s", out->len ? "," : "", parts.v[i],
+				      ca ? ":1" : "");
 	}
 	return out->failed ? -ENOMEM : 0;
 }

@@ -19,12 +19,12 @@ static int add_action(json_t *list, const struct np_action *a)
 {
 	char from[160], to[160];
 
-	return json_array_append_new(
-		list, json_pack("{s:s, s:o, s:o, s:o, s:s}", "id", np_action_id(a), "target",
-				text(np_action_target(a)), "from",
-				text(np_action_from(a, from, sizeof(from))), "to",
-				text(np_action_to(a, to, sizeof(to))), "status",
-				np_action_status_str(a->status)));
+	return json_array_append_new(list,
+				     json_pack("{s:s, s:o, s:o, s:o, s:s}", "id", np_action_id(a),
+					       "target", text(np_action_target(a)), "from",
+					       text(np_action_from(a, from, sizeof(from))), "to",
+					       text(np_action_to(a, to, sizeof(to))), "status",
+					       np_action_status_str(a->status)));
 }
 
 static int add_check(json_t *list, const struct np_check *c)

@@ -77,8 +77,7 @@ static void add_rungs(const struct np_result *r, bool color, struct np_buf *out)
 	const json_t *rung;
 	size_t i;
 
-	json_array_foreach(r->selftest, i, rung)
-	{
+	json_array_foreach (r->selftest, i, rung) {
 		char target[160], message[640];
 		double latency = json_number_value(json_object_get(rung, "latency_us"));
 		double bandwidth = json_number_value(json_object_get(rung, "bandwidth_MBps"));
@@ -108,14 +107,16 @@ static size_t count_actions(const struct np_result *r, enum np_action_status sta
 
 static void add_verdict(const struct np_result *r, struct np_buf *out)
 {
-	size_t done = count_actions(r, NP_STATUS_DONE), planned = count_actions(r, NP_STATUS_PLANNED);
+	size_t done = count_actions(r, NP_STATUS_DONE),
+	       planned = count_actions(r, NP_STATUS_PLANNED);
 	bool plan = strcmp(r->verb, "plan") == 0 || (strcmp(r->verb, "apply") == 0 && planned);
 
 	np_buf_printf(out, "nodeprep %s: ", r->verb);
 	if (r->error.num) {
 		char shown[1024];
 
-		np_buf_printf(out, "%s [%s]\n", np_printable(r->error.message, shown, sizeof(shown)),
+		np_buf_printf(out, "%s [%s]\n",
+			      np_printable(r->error.message, shown, sizeof(shown)),
 			      r->error.code[0] ? r->error.code : "internal");
 		if (r->error.hint[0])
 			np_buf_printf(out, "  fix: %s\n",
@@ -180,11 +181,13 @@ static bool is_repeated(const struct np_checks *checks, size_t i)
 
 void np_report_prometheus(const struct np_result *r, struct np_buf *out)
 {
-	np_buf_printf(out, "# HELP nodeprep_ready Whether the node is ready.\n"
-			   "# TYPE nodeprep_ready gauge\nnodeprep_ready %d\n",
+	np_buf_printf(out,
+		      "# HELP nodeprep_ready Whether the node is ready.\n"
+		      "# TYPE nodeprep_ready gauge\nnodeprep_ready %d\n",
 		      np_result_ready(r));
-	np_buf_printf(out, "# HELP nodeprep_pending_changes Changes that apply would make.\n"
-			   "# TYPE nodeprep_pending_changes gauge\nnodeprep_pending_changes %zu\n",
+	np_buf_printf(out,
+		      "# HELP nodeprep_pending_changes Changes that apply would make.\n"
+		      "# TYPE nodeprep_pending_changes gauge\nnodeprep_pending_changes %zu\n",
 		      count_actions(r, NP_STATUS_PLANNED));
 	np_buf_str(out, "# HELP nodeprep_check 1 for the status that each check has.\n"
 			"# TYPE nodeprep_check gauge\n");

@@ -6,8 +6,8 @@
 #include <string.h>
 
 void np_checks_add(struct np_checks *list, const char *id, const char *target,
-		   enum np_check_status status, const char *code, const char *hint,
-		   const char *fmt, ...)
+		   enum np_check_status status, const char *code, const char *hint, const char *fmt,
+		   ...)
 {
 	struct np_check *v = reallocarray(list->v, list->n + 1, sizeof(*v));
 	va_list args;
@@ -63,7 +63,7 @@ bool np_result_ready(const struct np_result *r)
 	for (i = 0; i < r->checks.n; i++)
 		if (r->checks.v[i].status == NP_CHECK_FAIL)
 			return false;
-	json_array_foreach(r->selftest, i, rung)
+	json_array_foreach (r->selftest, i, rung)
 		if (np_streq(json_string_value(json_object_get(rung, "status")), "fail"))
 			return false;
 	return true;

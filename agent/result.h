@@ -12,7 +12,7 @@
 enum np_check_status { NP_CHECK_OK, NP_CHECK_FAIL, NP_CHECK_WARN, NP_CHECK_UNKNOWN, NP_CHECK_SKIP };
 
 struct np_check {
-	const char *id;	/* static: "port", "netdev", "module", "file", ... */
+	const char *id; /* static: "port", "netdev", "module", "file", ... */
 	char target[128];
 	enum np_check_status status;
 	char code[48];
@@ -28,8 +28,8 @@ struct np_checks {
 
 /* Adds one. @id is not copied. */
 void np_checks_add(struct np_checks *list, const char *id, const char *target,
-		   enum np_check_status status, const char *code, const char *hint,
-		   const char *fmt, ...) __attribute__((format(printf, 7, 8)));
+		   enum np_check_status status, const char *code, const char *hint, const char *fmt,
+		   ...) __attribute__((format(printf, 7, 8)));
 void np_checks_done(struct np_checks *list);
 const char *np_check_status_str(enum np_check_status s);
 
@@ -46,13 +46,13 @@ enum np_exit {
 struct np_result {
 	const char *verb;
 	bool changed;
-	bool converged;	       /* the plan was empty at the end */
-	enum np_exit exit;     /* set where the verb ended early; else by np_result_finish */
+	bool converged;	   /* the plan was empty at the end */
+	enum np_exit exit; /* set where the verb ended early; else by np_result_finish */
 	struct np_actions actions;
 	struct np_checks checks;
-	json_t *selftest;      /* array of the rungs' entries; NULL = none ran */
-	json_t *show;	       /* object; NULL = not a show */
-	struct np_err error;   /* num 0 = none */
+	json_t *selftest;    /* array of the rungs' entries; NULL = none ran */
+	json_t *show;	     /* object; NULL = not a show */
+	struct np_err error; /* num 0 = none */
 };
 
 void np_result_done(struct np_result *r);

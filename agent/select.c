@@ -28,9 +28,8 @@ enum np_port_role np_port_role(const struct np_config *cfg, const struct np_ca *
 	if (ca->management_only)
 		return NP_PORT_MANAGEMENT;
 	if (cfg->port_devices.n > 0)
-		return np_port_listed(&cfg->port_devices, ca->name, port->num) ?
-			       NP_PORT_WANTED :
-			       NP_PORT_NOT_LISTED;
+		return np_port_listed(&cfg->port_devices, ca->name, port->num) ? NP_PORT_WANTED :
+										 NP_PORT_NOT_LISTED;
 	if (ca->node_type != NP_NODE_CA && ca->node_type != NP_NODE_UNKNOWN)
 		return NP_PORT_NOT_INFINIBAND;
 	if (port->link_layer != NP_LL_INFINIBAND && port->link_layer != NP_LL_UNKNOWN)
@@ -38,8 +37,7 @@ enum np_port_role np_port_role(const struct np_config *cfg, const struct np_ca *
 	return NP_PORT_WANTED;
 }
 
-bool np_port_usable(const struct np_config *cfg, const struct np_ca *ca,
-		    const struct np_port *port)
+bool np_port_usable(const struct np_config *cfg, const struct np_ca *ca, const struct np_port *port)
 {
 	return np_port_role(cfg, ca, port) == NP_PORT_WANTED && port->state == NP_PORT_ACTIVE &&
 	       port->phys_state == NP_PHYS_LINKUP && port->link_layer == NP_LL_INFINIBAND &&
@@ -98,7 +96,9 @@ static int no_such(const struct np_facts *facts, const char *name, struct np_err
 		np_err_set(err, -ENODEV, "netdev.no_such_interface", "%s%s%sno IPoIB interface",
 			   *name ? "no interface \"" : "this node has ", name,
 			   *name ? "\"; this node has " : "");
-		np_err_hint(err, "load ib_ipoib (modprobe ib_ipoib) and look at `ip link show type ipoib`");
+		np_err_hint(
+			err,
+			"load ib_ipoib (modprobe ib_ipoib) and look at `ip link show type ipoib`");
 		return -ENODEV;
 	}
 	np_err_set(err, -ENODEV, "netdev.no_such_interface",
@@ -134,7 +134,8 @@ static int find_default(const struct np_facts *facts, const struct np_netdev **o
 		return no_such(facts, "", err);
 	list_candidates(facts, &list);
 	np_err_set(err, -ENOTUNIQ, "netdev.ambiguous",
-		   "nothing is called " DEFAULT_NETDEV " and %zu IPoIB interfaces could be meant: %s",
+		   "nothing is called " DEFAULT_NETDEV
+		   " and %zu IPoIB interfaces could be meant: %s",
 		   n, list.data ? list.data : "");
 	np_err_hint(err, "choose one with --ifname NAME");
 	return -ENOTUNIQ;
@@ -169,9 +170,10 @@ static int find_by_owner(const struct np_want_netdev *want, const struct np_fact
 	}
 	list_candidates(facts, &list);
 	if (n > 1) {
-		np_err_set(err, -ENOTUNIQ, "netdev.ambiguous",
-			   "[netdev %s] match: %zu IPoIB interfaces belong to that adapter; here are: %s",
-			   want->name, n, list.data ? list.data : "");
+		np_err_set(
+			err, -ENOTUNIQ, "netdev.ambiguous",
+			"[netdev %s] match: %zu IPoIB interfaces belong to that adapter; here are: %s",
+			want->name, n, list.data ? list.data : "");
 		np_err_hint(err, "give `match` a port, for example %s:1", want->match_ca);
 		return -ENOTUNIQ;
 	}
@@ -199,9 +201,10 @@ static int find_wanted(const struct np_want_netdev *want, const struct np_facts 
 		np_auto_buf struct np_buf list = { 0 };
 
 		list_candidates(facts, &list);
-		np_err_set(err, -EINVAL, "netdev.not_ipoib",
-			   "%s is no IPoIB interface (link type %u, InfiniBand is 32); the IPoIB interfaces here are: %s",
-			   dev->name, dev->type, list.data ? list.data : "none");
+		np_err_set(
+			err, -EINVAL, "netdev.not_ipoib",
+			"%s is no IPoIB interface (link type %u, InfiniBand is 32); the IPoIB interfaces here are: %s",
+			dev->name, dev->type, list.data ? list.data : "none");
 		np_err_hint(err, "name an IPoIB interface with --ifname");
 		return -EINVAL;
 	}
@@ -241,10 +244,10 @@ static int add_selected(struct np_selection *sel, const struct np_netdev *dev,
 		return np_err_nomem(err);
 	sel->netdevs = v;
 	v[sel->n_netdevs++] = (struct np_selected_netdev){ .dev = dev,
-							    .want = want,
-							    .addrs = want ? want->addrs : NULL,
-							    .n_addrs = want ? want->n_addrs : 0,
-							    .renamed = renamed };
+							   .want = want,
+							   .addrs = want ? want->addrs : NULL,
+							   .n_addrs = want ? want->n_addrs : 0,
+							   .renamed = renamed };
 	return 0;
 }
 
@@ -253,7 +256,8 @@ static int refuse_shared_address(const struct np_selection *sel, struct np_err *
 {
 	for (size_t i = 0; i < sel->n_netdevs; i++) {
 		for (size_t j = 0; j < i; j++) {
-			const struct np_selected_netdev *a = &sel->netdevs[i], *b = &sel->netdevs[j];
+			const struct np_selected_netdev *a = &sel->netdevs[i],
+							*b = &sel->netdevs[j];
 
 			for (size_t k = 0; k < a->n_addrs * b->n_addrs; k++) {
 				const struct np_inet *inet = &a->addrs[k / b->n_addrs];
@@ -263,7 +267,8 @@ static int refuse_shared_address(const struct np_selection *sel, struct np_err *
 					continue;
 				np_err_set(err, -EINVAL, "netdev.asked_twice",
 					   "address %s is asked for on both %s and %s",
-					   np_inet_addr_str(inet, text), b->dev->name, a->dev->name);
+					   np_inet_addr_str(inet, text), b->dev->name,
+					   a->dev->name);
 				np_err_hint(err, "give each address to one interface");
 				return -EINVAL;
 			}

@@ -15,7 +15,7 @@ struct np_selection {
 		const struct np_inet *addrs;	   /* those it shall have; the flags' win */
 		size_t n_addrs;
 		bool renamed; /* not called ib0, taken because it is the only one */
-	} *netdevs;
+	} * netdevs;
 	size_t n_netdevs;
 	const struct np_netdev *primary; /* the one that NCCL and UCX are given; NULL = none */
 };

@@ -17,11 +17,11 @@
 #define NP_LIBEXECDIR "/usr/libexec/nodeprep"
 #endif
 
-#define PROGRAM	      "nodeprep-selftest"
-#define DEFAULT_USER  "nobody"
-#define ENV_MAX	      64
-#define DOCUMENT_MAX  (1 << 20)
-#define EMPTY_DIR     "/run/nodeprep/empty"
+#define PROGRAM	     "nodeprep-selftest"
+#define DEFAULT_USER "nobody"
+#define ENV_MAX	     64
+#define DOCUMENT_MAX (1 << 20)
+#define EMPTY_DIR    "/run/nodeprep/empty"
 
 const char *const np_rung_names[] = { "tcp", "rc", NULL };
 
@@ -99,9 +99,9 @@ static const char *empty_dir(void)
 static int add_failed(struct runner *run, const char *rung, const char *device, const char *status,
 		      const char *code, const char *message, const char *hint)
 {
-	json_t *entry = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:n, s:n, s:n, s:[]}", "rung",
-				  rung, "device", device, "transport", "", "status", status, "code",
-				  code, "message", message, "hint", hint, "size_bytes",
+	json_t *entry = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:n, s:n, s:n, s:[]}",
+				  "rung", rung, "device", device, "transport", "", "status", status,
+				  "code", code, "message", message, "hint", hint, "size_bytes",
 				  "latency_us", "bandwidth_MBps", "sizes");
 
 	return json_array_append_new(run->entries, entry) < 0 ? np_err_nomem(run->err) : 0;
@@ -116,7 +116,7 @@ static int take_document(struct runner *run, const struct np_buf *out)
 	size_t i;
 	int r = json_array_size(entries) > 0 ? 0 : -EPROTO;
 
-	json_array_foreach(entries, i, entry)
+	json_array_foreach (entries, i, entry)
 		if (!json_is_string(json_object_get(entry, "status")))
 			r = -EPROTO;
 	if (r == 0 && json_array_extend(run->entries, entries) < 0)
@@ -147,8 +147,9 @@ static int add_crash(struct runner *run, const char *rung, const char *device,
 		snprintf(message, sizeof(message), "the rung died of signal %d (%s)",
 			 result->term_signal, strsignal(result->term_signal));
 	else
-		snprintf(message, sizeof(message), "the rung ended with code %d and no result%s%.100s",
-			 result->exit_status, *log ? ": " : "", log);
+		snprintf(message, sizeof(message),
+			 "the rung ended with code %d and no result%s%.100s", result->exit_status,
+			 *log ? ": " : "", log);
 	return add_failed(run, rung, device, "fail",
 			  result->timed_out ? "selftest.timeout" : "selftest.crashed", message,
 			  "run nodeprep selftest --verbose and read its log");
@@ -261,9 +262,10 @@ static int run_rc(struct runner *run, const struct np_config *cfg, const struct 
 			if (np_port_usable(cfg, ca, &ca->ports[p]))
 				r = run_rung(run, "rc", name, NULL, NULL);
 			else
-				r = add_failed(run, "rc", name, "skip", "selftest.rc.port_not_active",
-					       "the port is not usable, so there is no data path to try",
-					       "bring the port to ACTIVE first");
+				r = add_failed(
+					run, "rc", name, "skip", "selftest.rc.port_not_active",
+					"the port is not usable, so there is no data path to try",
+					"bring the port to ACTIVE first");
 			if (r < 0)
 				return r;
 		}

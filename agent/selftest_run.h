@@ -13,8 +13,8 @@ struct np_rung_options {
 	const char *run_as;	     /* user; NULL = nobody */
 	bool as_root;
 	bool full;
-	int timeout_ms;		     /* of each rung */
-	const struct np_strv *env;   /* NAME=VALUE, may be NULL */
+	int timeout_ms;		   /* of each rung */
+	const struct np_strv *env; /* NAME=VALUE, may be NULL */
 };
 
 extern const char *const np_rung_names[]; /* NULL-terminated */

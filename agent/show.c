@@ -70,7 +70,8 @@ static json_t *show_port(const struct np_ca *ca, const struct np_port *port)
 	json_object_set_new(o, "rate", text_or_null(port->rate));
 	json_object_set_new(o, "rate_gbps",
 			    port->rate_gbps > 0 ? json_real(port->rate_gbps) : json_null());
-	json_object_set_new(o, "width", port->width ? json_sprintf("%dX", port->width) : json_null());
+	json_object_set_new(o, "width",
+			    port->width ? json_sprintf("%dX", port->width) : json_null());
 	json_object_set_new(o, "speed", text_or_null(port->speed));
 	json_object_set_new(o, "lid", port->has_lid ? json_integer(port->lid) : json_null());
 	json_object_set_new(o, "sm_lid",
@@ -98,8 +99,8 @@ static json_t *show_ports(const struct np_facts *facts)
 
 	for (size_t i = 0; i < facts->cas.n; i++)
 		for (size_t p = 0; p < facts->cas.v[i].n_ports; p++)
-			json_array_append_new(
-				list, show_port(&facts->cas.v[i], &facts->cas.v[i].ports[p]));
+			json_array_append_new(list, show_port(&facts->cas.v[i],
+							      &facts->cas.v[i].ports[p]));
 	return list;
 }
 
@@ -107,18 +108,19 @@ static json_t *show_ports(const struct np_facts *facts)
 
 static json_t *show_address(const struct np_netdev_addr *addr)
 {
-	char text[NP_INET_STRLEN], broadcast[INET_ADDRSTRLEN] = "";
+	char address[NP_INET_STRLEN], broadcast[INET_ADDRSTRLEN] = "";
 	json_t *o = json_object();
 
 	if (addr->has_broadcast)
 		inet_ntop(AF_INET, addr->broadcast, broadcast, sizeof(broadcast));
-	json_object_set_new(o, "address", json_string(np_inet_str(&addr->inet, text)));
+	json_object_set_new(o, "address", json_string(np_inet_str(&addr->inet, address)));
 	json_object_set_new(o, "family",
 			    json_string(addr->inet.family == AF_INET6 ? "inet6" : "inet"));
 	json_object_set_new(o, "broadcast", text_or_null(broadcast));
 	json_object_set_new(o, "scope",
 			    json_string(addr->scope == RT_SCOPE_LINK ? "link" :
-					addr->scope == RT_SCOPE_HOST ? "host" : "global"));
+					addr->scope == RT_SCOPE_HOST ? "host" :
+								       "global"));
 	json_object_set_new(o, "secondary",
 			    json_boolean(addr->inet.family == AF_INET &&
 					 (addr->flags & IFA_F_SECONDARY)));
@@ -141,9 +143,12 @@ static json_t *flag_names(uint32_t flags)
 	static const struct {
 		uint32_t bit;
 		const char *name;
-	} names[] = { { IFF_UP, "UP" },	      { IFF_BROADCAST, "BROADCAST" },
-		      { IFF_LOOPBACK, "LOOPBACK" }, { IFF_POINTOPOINT, "POINTOPOINT" },
-		      { IFF_RUNNING, "RUNNING" },   { IFF_NOARP, "NOARP" },
+	} names[] = { { IFF_UP, "UP" },
+		      { IFF_BROADCAST, "BROADCAST" },
+		      { IFF_LOOPBACK, "LOOPBACK" },
+		      { IFF_POINTOPOINT, "POINTOPOINT" },
+		      { IFF_RUNNING, "RUNNING" },
+		      { IFF_NOARP, "NOARP" },
 		      { IFF_MULTICAST, "MULTICAST" } };
 	json_t *list = json_array();
 
@@ -176,7 +181,8 @@ static json_t *show_netdev(const struct np_netdev *dev)
 	json_object_set_new(o, "flags", flag_names(dev->flags));
 	json_object_set_new(o, "operstate", json_string(np_operstate_str(dev->operstate)));
 	json_object_set_new(o, "hwaddr",
-			    dev->hwaddr_len ? json_string(np_hwaddr_str(dev, hwaddr)) : json_null());
+			    dev->hwaddr_len ? json_string(np_hwaddr_str(dev, hwaddr)) :
+					      json_null());
 	for (size_t i = 0; i < dev->n_addrs; i++)
 		json_array_append_new(addresses, show_address(&dev->addrs[i]));
 	json_object_set_new(o, "addresses", addresses);
@@ -227,11 +233,11 @@ static json_t *show_gpus(const struct np_facts *facts)
 		const struct np_gpu *gpu = &facts->gpus.v[i];
 
 		json_array_append_new(
-			list, json_pack("{s:s, s:o, s:o, s:o}", "pci_address", gpu->pci_address,
-					"device_id", json_sprintf("0x%04x", gpu->device_id),
-					"numa_node",
-					gpu->numa_node < 0 ? json_null() : json_integer(gpu->numa_node),
-					"driver", text_or_null(gpu->driver)));
+			list,
+			json_pack("{s:s, s:o, s:o, s:o}", "pci_address", gpu->pci_address,
+				  "device_id", json_sprintf("0x%04x", gpu->device_id), "numa_node",
+				  gpu->numa_node < 0 ? json_null() : json_integer(gpu->numa_node),
+				  "driver", text_or_null(gpu->driver)));
 	}
 	return list;
 }
@@ -246,9 +252,9 @@ static json_t *show_config(const struct np_config *cfg)
 		return NULL;
 	list = json_array();
 	for (size_t i = 0; i < n; i++)
-		json_array_append_new(list, json_pack("{s:o, s:s, s:o}", "section",
-						      text(rows[i].section), "key", rows[i].key,
-						      "value", text(rows[i].value)));
+		json_array_append_new(list,
+				      json_pack("{s:o, s:s, s:o}", "section", text(rows[i].section),
+						"key", rows[i].key, "value", text(rows[i].value)));
 	np_config_rows_free(rows, n);
 	return list;
 }

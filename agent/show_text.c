@@ -35,8 +35,8 @@ static void joined(struct np_buf *out, const json_t *list, const char *separator
 	const json_t *item;
 	size_t i;
 
-	json_array_foreach(list, i, item) np_buf_printf(out, "%s%s", i ? separator : "",
-							json_string_value(item));
+	json_array_foreach (list, i, item)
+		np_buf_printf(out, "%s%s", i ? separator : "", json_string_value(item));
 }
 
 static void text_ports(const json_t *list, struct np_buf *out)
@@ -46,8 +46,7 @@ static void text_ports(const json_t *list, struct np_buf *out)
 
 	if (json_array_size(list) == 0)
 		np_buf_str(out, "no ports\n");
-	json_array_foreach(list, i, p)
-	{
+	json_array_foreach (list, i, p) {
 		const json_t *unreadable = json_object_get(p, "unreadable");
 
 		np_buf_printf(out, "%s:%lld\n", word(p, "ca"),
@@ -76,8 +75,7 @@ static void text_netdevs(const json_t *list, struct np_buf *out)
 	const json_t *d, *a;
 	size_t i, k;
 
-	json_array_foreach(list, i, d)
-	{
+	json_array_foreach (list, i, d) {
 		const json_t *mode = json_object_get(d, "mode"), *ca = json_object_get(d, "ca");
 
 		np_buf_printf(out, "%lld: %s: <",
@@ -93,8 +91,7 @@ static void text_netdevs(const json_t *list, struct np_buf *out)
 			np_buf_printf(out, "%s:%lld", json_string_value(ca),
 				      (long long)json_integer_value(json_object_get(d, "port")));
 		np_buf_printf(out, " manager %s\n", word(d, "manager"));
-		json_array_foreach(json_object_get(d, "addresses"), k, a)
-		{
+		json_array_foreach (json_object_get(d, "addresses"), k, a) {
 			const char *brd = json_string_value(json_object_get(a, "broadcast"));
 
 			np_buf_printf(out, "\t%s %s%s%s scope %s%s\n", word(a, "family"),
@@ -113,12 +110,10 @@ static void text_rows(const json_t *list, struct np_buf *out)
 	const char *key;
 	size_t i;
 
-	json_array_foreach(list, i, row)
-	{
+	json_array_foreach (list, i, row) {
 		const char *gap = "";
 
-		json_object_foreach((json_t *)row, key, value)
-		{
+		json_object_foreach ((json_t *)row, key, value) {
 			if (json_is_null(value))
 				continue;
 			if (json_is_string(value))
@@ -138,8 +133,7 @@ static void text_config(const json_t *list, struct np_buf *out)
 	const json_t *row;
 	size_t i;
 
-	json_array_foreach(list, i, row)
-	{
+	json_array_foreach (list, i, row) {
 		if (strcmp(section, word(row, "section")) != 0) {
 			section = word(row, "section");
 			np_buf_printf(out, "[%s]\n", section);
@@ -167,8 +161,7 @@ static void add_nouns(const json_t *show, struct np_buf *out)
 	const char *noun;
 	size_t n = 0;
 
-	json_object_foreach((json_t *)show, noun, list)
-	{
+	json_object_foreach ((json_t *)show, noun, list) {
 		if (several)
 			np_buf_printf(out, "%s# %s\n", n++ ? "\n" : "", noun);
 		if (strcmp(noun, "ports") == 0)

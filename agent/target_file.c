@@ -198,15 +198,15 @@ static void etc_read(struct np_target_file *f)
 	np_strcpy(f->reason, sizeof(f->reason), look.reason);
 	np_strcpy(f->hint, sizeof(f->hint), look.hint);
 	if (f->status == NP_TARGET_PRESENT)
-		f->attr = (struct np_file_attr){.mode = look.st.st_mode & 07777,
-						.uid = look.st.st_uid,
-						.gid = look.st.st_gid};
+		f->attr = (struct np_file_attr){ .mode = look.st.st_mode & 07777,
+						 .uid = look.st.st_uid,
+						 .gid = look.st.st_gid };
 }
 
 static int etc_write(const struct np_target_file *f, const void *data, size_t len,
 		     const struct np_file_attr *attr, struct np_err *err)
 {
-	struct np_file_attr new = {.mode = 0644, .uid = geteuid(), .gid = getegid()};
+	struct np_file_attr new = { .mode = 0644, .uid = geteuid(), .gid = getegid() };
 	const char *name = base_name(f->path);
 	_cleanup_close_ int parent = -1;
 	struct np_target_look look;
@@ -217,8 +217,9 @@ static int etc_write(const struct np_target_file *f, const void *data, size_t le
 	parent = open_parent(f);
 	etc_look(f, parent, &look);
 	if (look.status == NP_TARGET_REFUSED || look.status == NP_TARGET_UNKNOWN) {
-		np_err_set(err, look.num, look.status == NP_TARGET_REFUSED ? "file.refused" :
-			   "file.write", "%s: not touched: %s", f->path, look.reason);
+		np_err_set(err, look.num,
+			   look.status == NP_TARGET_REFUSED ? "file.refused" : "file.write",
+			   "%s: not touched: %s", f->path, look.reason);
 		np_err_hint(err, "%s", look.hint);
 		return look.num;
 	}
@@ -231,8 +232,8 @@ static int etc_write(const struct np_target_file *f, const void *data, size_t le
 	if (parent < 0)
 		return np_err_set(err, parent, "file.write", "%s: %s", f->path, strerror(-parent));
 	if (look.status == NP_TARGET_PRESENT)
-		new = (struct np_file_attr){look.st.st_mode & 07777, look.st.st_uid,
-					    look.st.st_gid};
+		new = (struct np_file_attr){ look.st.st_mode & 07777, look.st.st_uid,
+					     look.st.st_gid };
 	else if (attr)
 		new = *attr;
 	np_file_sweep_temp(parent, name);

@@ -21,22 +21,22 @@ enum np_target_status {
 };
 
 struct np_target_file {
-	char *path;	 /* absolute, for people */
+	char *path; /* absolute, for people */
 	bool in_home;
-	char user[33];	 /* owner of the home; "" for /etc */
-	char *home;	 /* its home directory as the password database has it */
-	char *root;	 /* of an image tree; NULL for /etc and homes of this system */
+	char user[33]; /* owner of the home; "" for /etc */
+	char *home;    /* its home directory as the password database has it */
+	char *root;    /* of an image tree; NULL for /etc and homes of this system */
 	uid_t uid;
 	gid_t gid;
 
 	enum np_target_status status;
-	int num;	   /* negative errno behind UNKNOWN or REFUSED */
-	char reason[200];  /* "a symbolic link to /etc/shadow"; with PRESENT, in /etc:
-			    * readable, but a write would be refused for this */
+	int num;	  /* negative errno behind UNKNOWN or REFUSED */
+	char reason[200]; /* "a symbolic link to /etc/shadow"; with PRESENT, in /etc:
+			   * readable, but a write would be refused for this */
 	char hint[160];
 	struct np_buf content;
 	struct np_file_attr attr; /* of the file that is there */
-	bool network_fs;   /* the home is on a network file system (C8) */
+	bool network_fs;	  /* the home is on a network file system (C8) */
 };
 
 /* Sets who and where; reads nothing. Returns 0, -ENOMEM, or -EINVAL (a relative path,

@@ -61,10 +61,10 @@ static int open_home(const struct np_target_file *f, struct np_target_look *look
 		return -1;
 	}
 	if (fstat(fd, &st) < 0 || st.st_uid != f->uid) {
-		np_target_look_set(look, NP_TARGET_REFUSED, -EPERM,
-				   "give the home directory to the user",
-				   "the home directory is owned by uid %u, not by the user (uid %u)",
-				   (unsigned int)st.st_uid, (unsigned int)f->uid);
+		np_target_look_set(
+			look, NP_TARGET_REFUSED, -EPERM, "give the home directory to the user",
+			"the home directory is owned by uid %u, not by the user (uid %u)",
+			(unsigned int)st.st_uid, (unsigned int)f->uid);
 		return -1;
 	}
 	return np_steal_fd(&fd);
@@ -81,8 +81,8 @@ static int read_job(void *arg, struct np_buf *out)
 	memset(&answer, 0, sizeof(answer));
 	home = open_home(job->file, &answer.look);
 	if (home >= 0) {
-		answer.network_fs = fstatfs(home, &fs) == 0 &&
-				    np_target_fs_is_network((uint32_t)fs.f_type);
+		answer.network_fs =
+			fstatfs(home, &fs) == 0 && np_target_fs_is_network((uint32_t)fs.f_type);
 		np_target_look_at(home, job->name, &job->file->uid, &answer.look);
 		if (answer.look.status == NP_TARGET_PRESENT)
 			np_target_read_at(home, job->name, &answer.look, &content);
@@ -109,7 +109,7 @@ static bool in_group(gid_t gid)
 static int write_home(const struct job *job, int home, const struct np_target_look *look)
 {
 	const struct np_target_file *f = job->file;
-	struct np_file_attr attr = {.mode = 0644, .uid = f->uid, .gid = f->gid};
+	struct np_file_attr attr = { .mode = 0644, .uid = f->uid, .gid = f->gid };
 
 	if (!job->data) {
 		if (look->status == NP_TARGET_ABSENT)
@@ -149,9 +149,8 @@ static int write_job(void *arg, struct np_buf *out)
 }
 
 /* Runs @fn as the owner and takes its answer, which is not trusted to be whole. */
-static int ask(const struct np_target_file *f, struct job *job,
-	       int (*fn)(void *, struct np_buf *), struct answer *answer, struct np_buf *out,
-	       struct np_err *err)
+static int ask(const struct np_target_file *f, struct job *job, int (*fn)(void *, struct np_buf *),
+	       struct answer *answer, struct np_buf *out, struct np_err *err)
 {
 	int r;
 
@@ -164,7 +163,8 @@ static int ask(const struct np_target_file *f, struct job *job,
 		if (r == -EPERM)
 			np_err_hint(err, "run nodeprep as root, or as that user");
 		else if (r == -ETIMEDOUT)
-			np_err_hint(err, "check the server of the file system that holds %s", f->home);
+			np_err_hint(err, "check the server of the file system that holds %s",
+				    f->home);
 		return r;
 	}
 	if (out->len < sizeof(*answer))
@@ -195,7 +195,7 @@ static bool impossible_home(const struct np_target_file *f, struct np_target_loo
 
 void np_target_home_read(struct np_target_file *f)
 {
-	struct job job = {.file = f, .name = base_name(f->path)};
+	struct job job = { .file = f, .name = base_name(f->path) };
 	np_auto_buf struct np_buf out = { 0 };
 	struct answer answer;
 	struct np_err err;
@@ -212,9 +212,9 @@ void np_target_home_read(struct np_target_file *f)
 	np_strcpy(f->hint, sizeof(f->hint), answer.look.hint);
 	if (f->status != NP_TARGET_PRESENT)
 		return;
-	f->attr = (struct np_file_attr){.mode = answer.look.st.st_mode & 07777,
-					.uid = answer.look.st.st_uid,
-					.gid = answer.look.st.st_gid};
+	f->attr = (struct np_file_attr){ .mode = answer.look.st.st_mode & 07777,
+					 .uid = answer.look.st.st_uid,
+					 .gid = answer.look.st.st_gid };
 	np_buf_add(&f->content, out.data + sizeof(answer), out.len - sizeof(answer));
 	if (f->content.failed) {
 		f->status = NP_TARGET_UNKNOWN;
@@ -226,7 +226,7 @@ void np_target_home_read(struct np_target_file *f)
 int np_target_home_write(const struct np_target_file *f, const void *data, size_t len,
 			 const struct np_file_attr *attr, struct np_err *err)
 {
-	struct job job = {f, base_name(f->path), data, len, attr};
+	struct job job = { f, base_name(f->path), data, len, attr };
 	np_auto_buf struct np_buf out = { 0 };
 	struct answer answer;
 	struct np_err local;

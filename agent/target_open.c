@@ -163,8 +163,7 @@ static void judge(const struct stat *st, const uid_t *owner, struct np_target_lo
 		look->status = NP_TARGET_PRESENT;
 }
 
-void np_target_look_at(int dirfd, const char *name, const uid_t *owner,
-		       struct np_target_look *look)
+void np_target_look_at(int dirfd, const char *name, const uid_t *owner, struct np_target_look *look)
 {
 	_cleanup_close_ int fd = np_target_open_beneath(dirfd, name, O_PATH);
 
@@ -221,9 +220,8 @@ void np_target_read_at(int dirfd, const char *name, struct np_target_look *look,
 				   "cannot be read: %s", strerror(-num));
 		return;
 	}
-	if (!S_ISREG(st.st_mode) || st.st_dev != look->st.st_dev ||
-	    st.st_ino != look->st.st_ino || st.st_uid != look->st.st_uid ||
-	    st.st_nlink != look->st.st_nlink) {
+	if (!S_ISREG(st.st_mode) || st.st_dev != look->st.st_dev || st.st_ino != look->st.st_ino ||
+	    st.st_uid != look->st.st_uid || st.st_nlink != look->st.st_nlink) {
 		np_target_look_set(look, NP_TARGET_UNKNOWN, -ESTALE, "run nodeprep again",
 				   "replaced by another file while it was read");
 		return;

@@ -51,7 +51,8 @@ static int add(struct np_env *env, const char *name, const char *value, struct n
 	if (!value_ok(value)) {
 		np_err_set(err, -EINVAL, "ucx.value_invalid", "%s cannot be set to \"%s\"", name,
 			   np_printable(value, shown, sizeof(shown)));
-		np_err_hint(err, "use letters, digits and _.,:=^/+- only, and at least one of them");
+		np_err_hint(err,
+			    "use letters, digits and _.,:=^/+- only, and at least one of them");
 		return -EINVAL;
 	}
 	grown = realloc(env->v, (env->n + 1) * sizeof(*grown));
@@ -117,9 +118,9 @@ static int add_net_devices(const struct np_ucx_input *in, struct np_env *env, st
 static int add_dask(struct np_env *env, struct np_err *err)
 {
 	static const char *const vars[][2] = {
-		{"UCX_MAX_RNDV_RAILS", "1"},
-		{"UCX_MEMTYPE_REG_WHOLE_ALLOC_TYPES", "cuda"},
-		{"UCX_SOCKADDR_TLS_PRIORITY", "rdmacm,tcp"},
+		{ "UCX_MAX_RNDV_RAILS", "1" },
+		{ "UCX_MEMTYPE_REG_WHOLE_ALLOC_TYPES", "cuda" },
+		{ "UCX_SOCKADDR_TLS_PRIORITY", "rdmacm,tcp" },
 	};
 
 	for (size_t i = 0; i < NP_ARRAY_SIZE(vars); i++) {
@@ -169,10 +170,12 @@ static int render(const struct np_env *env, const char *about, const char *forma
 {
 	struct np_buf text = { 0 };
 
-	np_buf_printf(&text,
-		      "# Written by nodeprep; changes made here are lost. To change the values, edit\n"
-		      "# the [ucx] section of /etc/nodeprep/nodeprep.conf and run: nodeprep apply\n"
-		      "%s", about);
+	np_buf_printf(
+		&text,
+		"# Written by nodeprep; changes made here are lost. To change the values, edit\n"
+		"# the [ucx] section of /etc/nodeprep/nodeprep.conf and run: nodeprep apply\n"
+		"%s",
+		about);
 	if (env->n == 0)
 		np_buf_str(&text, "# Nothing is set: profile = off.\n");
 	for (size_t i = 0; i < env->n; i++) {
@@ -202,19 +205,22 @@ static int render(const struct np_env *env, const char *about, const char *forma
 
 int np_ucx_render_sh(const struct np_env *env, struct np_buf *out)
 {
-	return render(env,
-		      "# A value that is set already, an empty one too, is kept. For POSIX shells.\n",
-		      "if [ \"${@+set}\" != set ]; then\n"
-		      "\t@='%'\n"
-		      "\texport @\n"
-		      "fi\n", out);
+	return render(
+		env,
+		"# A value that is set already, an empty one too, is kept. For POSIX shells.\n",
+		"if [ \"${@+set}\" != set ]; then\n"
+		"\t@='%'\n"
+		"\texport @\n"
+		"fi\n",
+		out);
 }
 
 int np_ucx_render_csh(const struct np_env *env, struct np_buf *out)
 {
-	return render(env,
-		      "# A value that is set already, an empty one too, is kept. For csh and tcsh.\n",
-		      "if ( ! $?@ ) setenv @ '%'\n", out);
+	return render(
+		env,
+		"# A value that is set already, an empty one too, is kept. For csh and tcsh.\n",
+		"if ( ! $?@ ) setenv @ '%'\n", out);
 }
 
 int np_ucx_render_env(const struct np_env *env, struct np_buf *out)

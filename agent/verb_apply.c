@@ -13,9 +13,9 @@
 #include "agent/wait.h"
 #include "base/child.h"
 
-#define LOCK_TIMEOUT_S	       30
-#define QUICK_RUNG_TIMEOUT_S   30
-#define MAX_ROUNDS	       4
+#define LOCK_TIMEOUT_S	     30
+#define QUICK_RUNG_TIMEOUT_S 30
+#define MAX_ROUNDS	     4
 
 /* observe -> plan -> apply -> (wait) -> verify, as rounds: the last one finds
  * nothing to do. What is written to files depends on which ports are usable, so
@@ -140,8 +140,9 @@ static int roll_back(struct apply *ap)
 
 	result->error = why;
 	if (lost)
-		np_err_hint(&result->error, "look at the actions marked done: %zu could not be undone (%s)",
-			    lost, undo.message);
+		np_err_hint(&result->error,
+			    "look at the actions marked done: %zu could not be undone (%s)", lost,
+			    undo.message);
 	result->changed = lost > 0;
 	/* a refusal before anything was done has nothing to take back */
 	if (!touched && ap->refused)
@@ -200,7 +201,8 @@ static int check_allowed(struct np_result *result)
 	if (geteuid() == 0)
 		return 0;
 	np_err_set(&result->error, -EPERM, "privilege.root", "apply needs root");
-	np_err_hint(&result->error, "run it with sudo, or use nodeprep plan, which needs no privilege");
+	np_err_hint(&result->error,
+		    "run it with sudo, or use nodeprep plan, which needs no privilege");
 	return np_verb_fail(result, NP_EXIT_REFUSED);
 }
 
@@ -215,9 +217,10 @@ static int finish(struct apply *ap, const struct np_cli *cli)
 	}
 	add_file_failures(result);
 	if (!result->converged)
-		np_checks_add(&result->checks, "plan", "node", NP_CHECK_FAIL, "plan.not_converged",
-			      "run nodeprep plan; a file was refused, or something on this node changes it back",
-			      "there is still something to do");
+		np_checks_add(
+			&result->checks, "plan", "node", NP_CHECK_FAIL, "plan.not_converged",
+			"run nodeprep plan; a file was refused, or something on this node changes it back",
+			"there is still something to do");
 	if (!cli->no_selftest && run_selftest(ap, cli) < 0)
 		return roll_back(ap);
 	result->changed = any_done(&result->actions, 0);

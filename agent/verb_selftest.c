@@ -11,7 +11,8 @@
 static int check_usage(const struct np_cli *cli, struct np_err *err)
 {
 	if (cli->as_root && cli->run_as) {
-		np_err_set(err, -EINVAL, "usage.value", "--as-root and --run-as exclude each other");
+		np_err_set(err, -EINVAL, "usage.value",
+			   "--as-root and --run-as exclude each other");
 		np_err_hint(err, "give one of them");
 		return -EINVAL;
 	}
@@ -33,8 +34,8 @@ static int check_usage(const struct np_cli *cli, struct np_err *err)
 			continue;
 		near = np_nearest(word, np_rung_names);
 		np_err_set(err, -EINVAL, "usage.unknown", "unknown rung \"%s\"%s%s%s",
-			   np_printable(word, shown, sizeof(shown)), near ? "; did you mean \"" : "",
-			   near ? near : "", near ? "\"?" : "");
+			   np_printable(word, shown, sizeof(shown)),
+			   near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 		np_err_hint(err, "see nodeprep selftest --help");
 		return -EINVAL;
 	}
@@ -47,8 +48,7 @@ static bool named_rung_skipped(const struct np_cli *cli, const json_t *entries)
 	const json_t *entry;
 	size_t i;
 
-	json_array_foreach(entries, i, entry)
-	{
+	json_array_foreach (entries, i, entry) {
 		const char *rung = json_string_value(json_object_get(entry, "rung"));
 
 		if (np_streq(json_string_value(json_object_get(entry, "status")), "skip") &&

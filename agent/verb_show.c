@@ -17,8 +17,8 @@ static int check_nouns(const struct np_cli *cli, struct np_err *err)
 			continue;
 		near = np_nearest(word, np_show_nouns);
 		np_err_set(err, -EINVAL, "usage.unknown", "show knows no \"%s\"%s%s%s",
-			   np_printable(word, shown, sizeof(shown)), near ? "; did you mean \"" : "",
-			   near ? near : "", near ? "\"?" : "");
+			   np_printable(word, shown, sizeof(shown)),
+			   near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 		np_err_hint(err, "see nodeprep show --help");
 		return -EINVAL;
 	}

@@ -278,8 +278,8 @@ int np_as_user(const char *user, uid_t uid, gid_t gid, int timeout_ms,
 	reap(pid, FINISH_FIRST, deadline, &result);
 	if (result.timed_out)
 		return np_err_set(err, -ETIMEDOUT, "file.timeout",
-				  "no answer within %d s while acting as user %s", timeout_ms / 1000,
-				  user);
+				  "no answer within %d s while acting as user %s",
+				  timeout_ms / 1000, user);
 	if (result.out.len < sizeof(r))
 		return np_err_set(err, -EIO, "internal.child",
 				  "the process acting as user %s ended without an answer", user);

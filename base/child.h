@@ -13,23 +13,23 @@
 
 /* How a child is run. No shell, no PATH, no inherited environment. */
 struct np_child_spec {
-	int exec_fd;		  /* program, opened O_PATH|O_CLOEXEC or O_RDONLY|O_CLOEXEC */
-	const char *const *argv;  /* NULL-terminated */
-	const char *const *envp;  /* the whole environment, NULL-terminated */
-	const char *cwd;	  /* directory entered before exec; NULL = "/" */
-	bool switch_user;	  /* become uid/gid/supplementary groups of the database for uid */
+	int exec_fd;		 /* program, opened O_PATH|O_CLOEXEC or O_RDONLY|O_CLOEXEC */
+	const char *const *argv; /* NULL-terminated */
+	const char *const *envp; /* the whole environment, NULL-terminated */
+	const char *cwd;	 /* directory entered before exec; NULL = "/" */
+	bool switch_user;	 /* become uid/gid/supplementary groups of the database for uid */
 	uid_t uid;
 	gid_t gid;
-	int timeout_ms;		  /* hard deadline, then SIGKILL for its process group; > 0 */
-	size_t stdout_max;	  /* bytes of stdout kept; more is read and dropped */
+	int timeout_ms;	   /* hard deadline, then SIGKILL for its process group; > 0 */
+	size_t stdout_max; /* bytes of stdout kept; more is read and dropped */
 	size_t stderr_max;
 };
 
 struct np_child_result {
 	bool timed_out;
-	bool interrupted; /* @np_interrupted became true while it ran: killed */
-	int exit_status;  /* 0..255, or -1 when it did not exit */
-	int term_signal;  /* or 0 */
+	bool interrupted;  /* @np_interrupted became true while it ran: killed */
+	int exit_status;   /* 0..255, or -1 when it did not exit */
+	int term_signal;   /* or 0 */
 	struct np_buf out; /* its stdout */
 	struct np_buf log; /* its stderr */
 };

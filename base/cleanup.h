@@ -32,10 +32,10 @@ static inline void np_cleanup_closedir(DIR **dir)
 		closedir(*dir);
 }
 
-#define np_auto(fn)       __attribute__((cleanup(fn)))
-#define _cleanup_close_   np_auto(np_cleanup_close)
-#define _cleanup_free_    np_auto(np_cleanup_free)
-#define _cleanup_fclose_  np_auto(np_cleanup_fclose)
+#define np_auto(fn)	   __attribute__((cleanup(fn)))
+#define _cleanup_close_	   np_auto(np_cleanup_close)
+#define _cleanup_free_	   np_auto(np_cleanup_free)
+#define _cleanup_fclose_   np_auto(np_cleanup_fclose)
 #define _cleanup_closedir_ np_auto(np_cleanup_closedir)
 
 #define np_must_check __attribute__((warn_unused_result))

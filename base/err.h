@@ -8,10 +8,10 @@
  * memory; texts that do not fit are cut, never overrun.
  */
 struct np_err {
-	int num;           /* negative errno, 0 = no error */
-	char code[48];     /* stable dotted name, listed in nodeprep-codes(7); "" = internal */
+	int num;	   /* negative errno, 0 = no error */
+	char code[48];	   /* stable dotted name, listed in nodeprep-codes(7); "" = internal */
 	char message[640]; /* what, where */
-	char hint[320];    /* imperative: how to fix it; "" = none */
+	char hint[320];	   /* imperative: how to fix it; "" = none */
 };
 
 /* Zeroes @err. NULL is allowed here and in every function below. */
@@ -26,8 +26,7 @@ int np_err_set(struct np_err *err, int num, const char *code, const char *fmt, .
 void np_err_hint(struct np_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Puts "context: " in front of the message; for use on the way up. */
-void np_err_context(struct np_err *err, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
+void np_err_context(struct np_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* -ENOMEM with its message. */
 int np_err_nomem(struct np_err *err);

@@ -94,8 +94,8 @@ int np_inet_parse(const char *s, struct np_inet *out, struct np_err *err)
 	if (inet_pton(a.family, addr, a.bytes) != 1)
 		goto usage;
 	if (!slash) {
-		np_err_set(err, -EINVAL, "usage.address",
-			   "address \"%s\" has no prefix length", shown);
+		np_err_set(err, -EINVAL, "usage.address", "address \"%s\" has no prefix length",
+			   shown);
 		np_err_hint(err, "write ADDR/LEN, for example %s/%d", addr,
 			    a.family == AF_INET6 ? 64 : 24);
 		return -EINVAL;

@@ -15,10 +15,10 @@ void np_log_set_level(enum np_log_level level);
  * outside are shown escaped, so that a hostile name cannot drive a terminal. */
 void np_log(enum np_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-#define np_error(...)   np_log(NP_LOG_ERROR, __VA_ARGS__)
+#define np_error(...)	np_log(NP_LOG_ERROR, __VA_ARGS__)
 #define np_warning(...) np_log(NP_LOG_WARNING, __VA_ARGS__)
-#define np_info(...)    np_log(NP_LOG_INFO, __VA_ARGS__)
-#define np_debug(...)   np_log(NP_LOG_DEBUG, __VA_ARGS__)
+#define np_info(...)	np_log(NP_LOG_INFO, __VA_ARGS__)
+#define np_debug(...)	np_log(NP_LOG_DEBUG, __VA_ARGS__)
 
 /* Progress: a line on stderr that is redrawn in place, only when stderr is a
  * terminal and the level is not below INFO's default; nothing otherwise. */

@@ -52,42 +52,42 @@ enum np_node_type {
 };
 
 struct np_counter {
-	char name[40];	/* sysfs file name, e.g. port_rcv_data (units of 4 bytes) */
-	bool known;	/* false: unreadable or not a number */
+	char name[40]; /* sysfs file name, e.g. port_rcv_data (units of 4 bytes) */
+	bool known;    /* false: unreadable or not a number */
 	uint64_t value;
 };
 
 struct np_port {
-	int num;			/* 1-based (0 on switches) */
+	int num; /* 1-based (0 on switches) */
 	enum np_port_state state;
 	enum np_phys_state phys_state;
 	enum np_link_layer link_layer;
-	char link_layer_raw[24];	/* as in sysfs; "" = unreadable */
-	bool has_lid, has_sm_lid;	/* false: unreadable */
+	char link_layer_raw[24];  /* as in sysfs; "" = unreadable */
+	bool has_lid, has_sm_lid; /* false: unreadable */
 	uint32_t lid, sm_lid;
-	uint32_t sm_sl, lmc, cap_mask;	/* with NP_CA_COUNTERS; 0 = unknown too */
+	uint32_t sm_sl, lmc, cap_mask; /* with NP_CA_COUNTERS; 0 = unknown too */
 	/* "100 Gb/sec (4X EDR)"; "" = unknown */
 	char rate[40];
-	double rate_gbps;		/* 0 = unknown; 2.5 is 2.5 */
-	int width;			/* lanes: 1, 2, 4, 8, 12; 0 = unknown */
-	char speed[8];			/* "SDR".."XDR"; "" = unknown */
-	char gid[48];			/* default GID (index 0) as in sysfs, "" = unknown */
-	uint64_t guid;			/* lower half of that GID, host order; 0 = unknown */
-	uint16_t *pkeys;		/* with NP_CA_COUNTERS: non-zero entries, table order */
+	double rate_gbps; /* 0 = unknown; 2.5 is 2.5 */
+	int width;	  /* lanes: 1, 2, 4, 8, 12; 0 = unknown */
+	char speed[8];	  /* "SDR".."XDR"; "" = unknown */
+	char gid[48];	  /* default GID (index 0) as in sysfs, "" = unknown */
+	uint64_t guid;	  /* lower half of that GID, host order; 0 = unknown */
+	uint16_t *pkeys;  /* with NP_CA_COUNTERS: non-zero entries, table order */
 	size_t n_pkeys;
-	struct np_counter *counters;	/* with NP_CA_COUNTERS */
+	struct np_counter *counters; /* with NP_CA_COUNTERS */
 	size_t n_counters;
-	struct np_strv unreadable;	/* attributes without a value, "rate: Invalid argument" */
+	struct np_strv unreadable; /* attributes without a value, "rate: Invalid argument" */
 };
 
 struct np_ca {
 	char name[64];
 	enum np_node_type node_type;
 	char ca_type[40], fw_ver[40], hw_rev[40], board_id[64], driver[40]; /* "" = unknown */
-	uint64_t node_guid, sys_image_guid;	/* host order; 0 = unknown */
-	bool management_only;	/* NVSwitch management HCA: its VPD carries SW_MNG */
-	bool from_libibumad;	/* false: attribute by attribute from sysfs */
-	struct np_strv netdevs;	/* device/net/, natural order */
+	uint64_t node_guid, sys_image_guid; /* host order; 0 = unknown */
+	bool management_only;		    /* NVSwitch management HCA: its VPD carries SW_MNG */
+	bool from_libibumad;		    /* false: attribute by attribute from sysfs */
+	struct np_strv netdevs;		    /* device/net/, natural order */
 	/* Ascending. When they cannot be listed: port 1 with everything unknown,
 	 * so that nobody takes the CA for one without trouble. */
 	struct np_port *ports;
@@ -95,7 +95,7 @@ struct np_ca {
 };
 
 struct np_cas {
-	struct np_ca *v;	/* natural order of names */
+	struct np_ca *v; /* natural order of names */
 	size_t n;
 };
 
@@ -121,9 +121,10 @@ const struct np_port *np_cas_find_port(const struct np_cas *list, const char *ca
 int np_port_refresh(const char *ca, struct np_port *port) np_must_check;
 
 /* Words of ibstat and ibstatus. */
-const char *np_port_state_str(enum np_port_state s);	/* "ACTIVE", "INIT", ..., "unknown" */
-const char *np_phys_state_str(enum np_phys_state s);	/* "LinkUp", "Polling", ..., "unknown" */
-const char *np_link_layer_str(enum np_link_layer l);	/* "InfiniBand", "Ethernet", "Omni-Path", "unknown" */
+const char *np_port_state_str(enum np_port_state s); /* "ACTIVE", "INIT", ..., "unknown" */
+const char *np_phys_state_str(enum np_phys_state s); /* "LinkUp", "Polling", ..., "unknown" */
+const char *
+np_link_layer_str(enum np_link_layer l); /* "InfiniBand", "Ethernet", "Omni-Path", "unknown" */
 
 /* Lanes and speed name of a sysfs rate text, "100 Gb/sec (4X EDR)"; unknown parts
  * are left 0 or "". No table: any rate is taken as it stands. Returns 0, or

@@ -187,8 +187,8 @@ static void read_vpd(int class_fd, struct np_cas *list)
 	if (!np_vpd_wanted(list->n))
 		return;
 	for (size_t i = 0; i < list->n; i++) {
-		_cleanup_close_ int ca_fd = openat(class_fd, list->v[i].name,
-						   O_PATH | O_DIRECTORY | O_CLOEXEC);
+		_cleanup_close_ int ca_fd =
+			openat(class_fd, list->v[i].name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 		if (ca_fd >= 0)
 			list->v[i].management_only = np_vpd_is_management(ca_fd);

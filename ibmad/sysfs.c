@@ -210,9 +210,8 @@ void np_port_read_counters(struct np_port_reader *reader)
 		port->n_counters++;
 		snprintf(path, sizeof(path), "counters/%s", names.v[i]);
 		/* "N/A (no PMA)" is a text, too */
-		counter->known =
-			np_file_read_line_at(reader->fd, path, text, sizeof(text)) >= 0 &&
-			np_parse_u64(text, 10, UINT64_MAX, &counter->value) == 0;
+		counter->known = np_file_read_line_at(reader->fd, path, text, sizeof(text)) >= 0 &&
+				 np_parse_u64(text, 10, UINT64_MAX, &counter->value) == 0;
 	}
 }
 

@@ -114,7 +114,7 @@ static bool is_width(uint64_t lanes)
 static void take_width_and_speed(const char *s, int *width, char speed[8])
 {
 	static const char *const speeds[] = { "SDR", "DDR", "QDR", "FDR10", "FDR",
-					      "EDR", "HDR", "NDR",   "XDR" };
+					      "EDR", "HDR", "NDR", "XDR" };
 	uint64_t lanes;
 	size_t digits, len;
 

@@ -78,7 +78,8 @@ int np_netdev_add_addr(struct np_netdev *dev, const struct np_netdev_addr *addr)
 
 static int dump(struct np_netlink *nl, int family, int ifindex, const struct np_nl_reader *reader)
 {
-	const struct ifaddrmsg ifa = { .ifa_family = (uint8_t)family, .ifa_index = (uint32_t)ifindex };
+	const struct ifaddrmsg ifa = { .ifa_family = (uint8_t)family,
+				       .ifa_index = (uint32_t)ifindex };
 	np_auto_nl_msg struct nl_msg *msg = np_nl_msg(RTM_GETADDR, 0, &ifa, sizeof(ifa));
 
 	return msg ? np_nl_dump(nl, msg, reader) : -ENOMEM;

@@ -47,9 +47,11 @@ static inline bool np_attr_str(const struct nlattr *attr, char *out, size_t size
 /* Like nla_parse_nested, but an absent or malformed attribute is an empty one. */
 static inline void np_attr_nested(struct nlattr **tb, int max, struct nlattr *attr)
 {
+	/* an array of pointers: NOLINTBEGIN(bugprone-sizeof-expression) */
 	memset(tb, 0, sizeof(*tb) * (size_t)(max + 1));
 	if (attr && nla_parse_nested(tb, max, attr, NULL) < 0)
 		memset(tb, 0, sizeof(*tb) * (size_t)(max + 1));
+	/* NOLINTEND(bugprone-sizeof-expression) */
 }
 
 #endif

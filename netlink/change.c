@@ -44,8 +44,10 @@ static void hint_mtu(struct np_netlink *nl, int ifindex, struct np_err *err)
 		return;
 	np_link_complete(&dev, &promote_all);
 	if (np_netdev_is_ipoib(&dev) && dev.mode == NP_IPOIB_DATAGRAM)
-		np_err_hint(err, "choose at most the port's IB MTU less 4 (2044 or 4092): %s is in "
-				 "datagram mode", dev.name);
+		np_err_hint(err,
+			    "choose at most the port's IB MTU less 4 (2044 or 4092): %s is in "
+			    "datagram mode",
+			    dev.name);
 	else if (dev.max_mtu)
 		np_err_hint(err, "choose an MTU from %u to %u, which is what %s takes", dev.min_mtu,
 			    dev.max_mtu, dev.name);
@@ -78,8 +80,8 @@ int np_netdev_set_mode(const char *name, enum np_ipoib_mode mode, struct np_err 
 
 	if (mode == NP_IPOIB_MODE_UNKNOWN || !name[0] || strlen(name) >= IFNAMSIZ ||
 	    strchr(name, '/') || name[0] == '.')
-		return np_err_set(err, -EINVAL, "netdev.mode_refused",
-				  "no mode to set on '%s'", name);
+		return np_err_set(err, -EINVAL, "netdev.mode_refused", "no mode to set on '%s'",
+				  name);
 	snprintf(path, sizeof(path), "/sys/class/net/%s/mode", name);
 	rc = np_file_write_attr_at(AT_FDCWD, path,
 				   mode == NP_IPOIB_CONNECTED ? "connected\n" : "datagram\n");
@@ -91,8 +93,10 @@ int np_netdev_set_mode(const char *name, enum np_ipoib_mode mode, struct np_err 
 		np_err_hint(err, "keep datagram mode: enhanced IPoIB (ConnectX-4 and newer) has no "
 				 "connected mode unless ib_ipoib is loaded with ipoib_enhanced=0");
 	else if (rc == -ENOENT)
-		np_err_hint(err, "check that %s is an IPoIB netdev and that the kernel has IPoIB "
-				 "connected mode", name);
+		np_err_hint(err,
+			    "check that %s is an IPoIB netdev and that the kernel has IPoIB "
+			    "connected mode",
+			    name);
 	return rc;
 }
 
@@ -111,7 +115,8 @@ static bool put_addr_details(struct nl_msg *msg, const struct np_netdev_addr *ad
 {
 	const struct ifa_cacheinfo life = {
 		.ifa_valid = addr->valid_s,
-		.ifa_prefered = addr->preferred_s < addr->valid_s ? addr->preferred_s : addr->valid_s,
+		.ifa_prefered =
+			addr->preferred_s < addr->valid_s ? addr->preferred_s : addr->valid_s,
 	};
 
 	if (addr->inet.family == AF_INET && addr->has_broadcast &&

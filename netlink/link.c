@@ -22,7 +22,8 @@ static int take_altnames(struct np_netdev *dev, struct nlattr *list)
 
 	if (!list)
 		return 0;
-	nla_for_each_nested(pos, list, rest) {
+	nla_for_each_nested(pos, list, rest)
+	{
 		char name[ALTNAME_SIZE];
 
 		if (nla_type(pos) == IFLA_ALT_IFNAME && np_attr_str(pos, name, sizeof(name)) &&

@@ -43,7 +43,8 @@ static void read_hwaddr(struct np_netdev *dev, int dirfd)
 	for (char *rest = line, *part; (part = strsep(&rest, ":"));) {
 		uint64_t value;
 
-		if (n == sizeof(bytes) || strlen(part) != 2 || np_parse_u64(part, 16, 255, &value) < 0)
+		if (n == sizeof(bytes) || strlen(part) != 2 ||
+		    np_parse_u64(part, 16, 255, &value) < 0)
 			return;
 		bytes[n++] = (uint8_t)value;
 	}

@@ -20,7 +20,8 @@ int np_link_get(struct np_netlink *nl, int ifindex, int attr, const char *name,
 		struct np_netdev *dev) np_must_check;
 
 /* Reads an RTM_NEWADDR. Returns 1, 0 (neither IPv4 nor IPv6), or -EBADMSG. */
-int np_addr_parse(const struct nlmsghdr *nlh, int *ifindex, struct np_netdev_addr *addr) np_must_check;
+int np_addr_parse(const struct nlmsghdr *nlh, int *ifindex,
+		  struct np_netdev_addr *addr) np_must_check;
 
 /* Appends to dev->addrs. Returns 0 or -ENOMEM. */
 int np_netdev_add_addr(struct np_netdev *dev, const struct np_netdev_addr *addr) np_must_check;

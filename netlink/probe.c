@@ -82,7 +82,8 @@ static int send_probe(int fd, const struct np_probe *p)
 	memcpy((uint8_t *)&to + offsetof(struct sockaddr_ll, sll_addr), broadcast, IB_HWADDR_LEN);
 	memcpy(arp.sender_hw, p->dev->hwaddr, IB_HWADDR_LEN);
 	memcpy(arp.target_ip, p->inet.bytes, 4);
-	return sendto(fd, &arp, sizeof(arp), 0, (struct sockaddr *)&to, sizeof(to)) < 0 ? -errno : 0;
+	return sendto(fd, &arp, sizeof(arp), 0, (struct sockaddr *)&to, sizeof(to)) < 0 ? -errno :
+											  0;
 }
 
 /* Does @arp say that somebody else has, or is about to take, the address? */
@@ -90,8 +91,7 @@ static bool is_conflict(const struct np_probe *p, const struct ib_arp *arp)
 {
 	static const uint8_t none[4];
 	bool owns = memcmp(arp->sender_ip, p->inet.bytes, 4) == 0;
-	bool probes = arp->op_be == htons(ARPOP_REQUEST) &&
-		      memcmp(arp->sender_ip, none, 4) == 0 &&
+	bool probes = arp->op_be == htons(ARPOP_REQUEST) && memcmp(arp->sender_ip, none, 4) == 0 &&
 		      memcmp(arp->target_ip, p->inet.bytes, 4) == 0;
 
 	/* bytes 4..19 are the GID; the first 4 hold the queue pair */

@@ -11,7 +11,8 @@
  */
 
 enum np_probe_outcome {
-	NP_PROBE_NOT_POSSIBLE, /* netdev down, without carrier or hardware address, IPv6, no privilege */
+	NP_PROBE_NOT_POSSIBLE, /* netdev down, without carrier or hardware address, IPv6, no
+				  privilege */
 	NP_PROBE_FREE,	       /* nobody answered in time */
 	NP_PROBE_IN_USE,
 };
@@ -29,6 +30,7 @@ struct np_probe {
 /* Asks for all addresses at once, @timeout_ms in all (two probes each). Each outcome
  * is in its entry; a failure of one netdev is "not possible" there and no more.
  * Returns 0, or -ENOMEM with message. */
-int np_arp_probe(struct np_probe *probes, size_t n, int timeout_ms, struct np_err *err) np_must_check;
+int np_arp_probe(struct np_probe *probes, size_t n, int timeout_ms,
+		 struct np_err *err) np_must_check;
 
 #endif

@@ -33,8 +33,8 @@ static int take_lookup(const struct nlmsghdr *nlh, void *arg)
  * or a prohibit, unreachable, throw or blackhole route does (the last -EINVAL). */
 static bool means_no_route(const struct np_netlink *nl, int num)
 {
-	return num == -ENETUNREACH || num == -EHOSTUNREACH || num == -EACCES ||
-	       num == -ENOENT || (num == -EINVAL && !nl->reason[0]);
+	return num == -ENETUNREACH || num == -EHOSTUNREACH || num == -EACCES || num == -ENOENT ||
+	       (num == -EINVAL && !nl->reason[0]);
 }
 
 static int lookup(struct np_netlink *nl, const struct np_inet *a, struct lookup *l)

@@ -13,12 +13,12 @@
 
 struct np_netlink {
 	struct nl_sock *sk;
-	int fd;		   /* @sk's */
-	int groups;	   /* RTNLGRP_* subscribed to, 0 = none */
-	bool strict;	   /* the kernel checks and filters dump requests */
+	int fd;	     /* @sk's */
+	int groups;  /* RTNLGRP_* subscribed to, 0 = none */
+	bool strict; /* the kernel checks and filters dump requests */
 	char *buf;
 	size_t buf_size;
-	char reason[256];  /* extended ACK text of the last answer, "" = none */
+	char reason[256]; /* extended ACK text of the last answer, "" = none */
 };
 
 /* Takes the messages of an answer one by one. */
@@ -32,8 +32,10 @@ struct np_nl_reader {
 
 /* Each sends @msg (not consumed) and returns 0 or a negative errno, the kernel's
  * own or -EAGAIN: the answer was interrupted too often. Set no message. */
-int np_nl_get(struct np_netlink *nl, struct nl_msg *msg, const struct np_nl_reader *reader) np_must_check;
-int np_nl_dump(struct np_netlink *nl, struct nl_msg *msg, const struct np_nl_reader *reader) np_must_check;
+int np_nl_get(struct np_netlink *nl, struct nl_msg *msg,
+	      const struct np_nl_reader *reader) np_must_check;
+int np_nl_dump(struct np_netlink *nl, struct nl_msg *msg,
+	       const struct np_nl_reader *reader) np_must_check;
 int np_nl_change(struct np_netlink *nl, struct nl_msg *msg) np_must_check;
 
 /* A second socket that hears @group (RTNLGRP_*), for waiting. */

@@ -71,12 +71,9 @@ const char *np_operstate_str(uint8_t operstate)
 {
 	/* RFC 2863 ifOperStatus, numbered as in linux/if.h. */
 	static const char *const words[] = {
-		[IF_OPER_UNKNOWN] = "unknown",
-		[IF_OPER_NOTPRESENT] = "notpresent",
-		[IF_OPER_DOWN] = "down",
-		[IF_OPER_LOWERLAYERDOWN] = "lowerlayerdown",
-		[IF_OPER_TESTING] = "testing",
-		[IF_OPER_DORMANT] = "dormant",
+		[IF_OPER_UNKNOWN] = "unknown", [IF_OPER_NOTPRESENT] = "notpresent",
+		[IF_OPER_DOWN] = "down",       [IF_OPER_LOWERLAYERDOWN] = "lowerlayerdown",
+		[IF_OPER_TESTING] = "testing", [IF_OPER_DORMANT] = "dormant",
 		[IF_OPER_UP] = "up",
 	};
 

@@ -85,8 +85,8 @@ static int wait_events(struct np_netlink *nl, struct np_netlink *events, int ifi
 			return 0;
 		rc = poll(&pfd, 1, left < SLICE_MS ? (int)left : SLICE_MS);
 		if (rc < 0 && errno != EINTR)
-			return np_err_set(err, -errno, "netlink.query", "cannot wait for events: %s",
-					  strerror(errno));
+			return np_err_set(err, -errno, "netlink.query",
+					  "cannot wait for events: %s", strerror(errno));
 		if (rc <= 0)
 			continue;
 		rc = drain(nl, events, ifindex, err);

@@ -3,6 +3,8 @@
 DEPS_BUILD := gcc libc6-dev pkg-config libnl-3-dev libibumad-dev libjansson-dev libinih-dev libkmod-dev libucx-dev
 DEPS_TEST := python3 python3-pytest python3-pytest-xdist python3-jsonschema libcmocka-dev iproute2 \
 	infiniband-diags ucx-utils net-tools kmod strace time procps util-linux dash bash zsh tcsh busybox
-DEPS_LINT := clang-format clang-tidy cppcheck shellcheck codespell mandoc
+DEPS_LINT := clang-format clang-tidy cppcheck shellcheck codespell mandoc pyflakes3
 DEPS_FUZZ := clang libclang-rt-14-dev libcmocka-dev
+# only `make vm-test` and `make demo-vm` install these
+DEPS_VM := python3 qemu-system-x86 linux-headers-amd64 linux-source-6.1 binutils cpio kmod xz-utils findutils
 DEPS := $(DEPS_BUILD) $(DEPS_TEST) $(DEPS_LINT)

@@ -49,17 +49,15 @@ static json_t *result_json(const struct np_rung_result *result)
 
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(sizes, size_json(&result->sizes[i]));
-	return json_pack("{s:s, s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "rung",
-			 result->rung, "device", text(result->device), "transport",
-			 text(result->transport), "status", status_str(result->status), "code",
-			 result->code, "message", text(result->message), "hint",
-			 text(result->hint), "size_bytes",
-			 n ? json_integer((json_int_t)result->sizes[n - 1].size_bytes) :
-			     json_null(),
-			 "latency_us", n ? rounded(result->sizes[0].latency_us) : json_null(),
-			 "bandwidth_MBps",
-			 n ? rounded(result->sizes[n - 1].bandwidth_MBps) : json_null(), "sizes",
-			 sizes);
+	return json_pack(
+		"{s:s, s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "rung", result->rung,
+		"device", text(result->device), "transport", text(result->transport), "status",
+		status_str(result->status), "code", result->code, "message", text(result->message),
+		"hint", text(result->hint), "size_bytes",
+		n ? json_integer((json_int_t)result->sizes[n - 1].size_bytes) : json_null(),
+		"latency_us", n ? rounded(result->sizes[0].latency_us) : json_null(),
+		"bandwidth_MBps", n ? rounded(result->sizes[n - 1].bandwidth_MBps) : json_null(),
+		"sizes", sizes);
 }
 
 char *np_document(const struct np_rung_report *report, const struct np_err *error)

@@ -171,8 +171,8 @@ static int act(int argc, char **argv)
 
 /* Before the constructors of every library (System V gABI, "Initialization and
  * Termination Functions"). */
-__attribute__((section(".preinit_array"), used)) static void (*const early_hook)(int, char **,
-										 char **) = np_early;
+__attribute__((section(".preinit_array"),
+	       used)) static void (*const early_hook)(int, char **, char **) = np_early;
 
 int main(int argc, char **argv)
 {

@@ -9,8 +9,8 @@
 /* What must be true of a netdev before UCX's tcp can use it, from getifaddrs. */
 struct np_netif {
 	bool exists;
-	bool up;      /* IFF_UP */
-	bool running; /* IFF_RUNNING: carrier */
+	bool up;		  /* IFF_UP */
+	bool running;		  /* IFF_RUNNING: carrier */
 	struct np_strv addresses; /* "10.0.0.50", IPv4 first, then IPv6 that is not link-local */
 };
 

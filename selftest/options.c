@@ -30,9 +30,9 @@ const char np_options_help[] =
 enum option { DEVICE, NETDEV, ADDRESS, TIMEOUT, ENV, QUICK, FULL, LIST, VERBOSE, VERSION, HELP };
 
 /* In the order of enum option; up to ENV they take a value. */
-static const char *const names[] = { "--device", "--netdev", "--address", "--timeout-ms",
-				     "--env",	 "--quick",  "--full",	  "--list",
-				     "--verbose", "--version", "--help",  NULL };
+static const char *const names[] = { "--device",  "--netdev",  "--address", "--timeout-ms",
+				     "--env",	  "--quick",   "--full",    "--list",
+				     "--verbose", "--version", "--help",    NULL };
 
 static bool takes_value(enum option option)
 {
@@ -173,8 +173,8 @@ int np_options_parse(int argc, char **argv, struct np_options *out, struct np_er
 		return ret;
 	}
 	if (parsed.rung_options.timeout_ms == 0)
-		parsed.rung_options.timeout_ms = parsed.rung_options.full ? TIMEOUT_FULL_MS :
-									    TIMEOUT_QUICK_MS;
+		parsed.rung_options.timeout_ms =
+			parsed.rung_options.full ? TIMEOUT_FULL_MS : TIMEOUT_QUICK_MS;
 	*out = parsed;
 	return 0;
 }

@@ -10,7 +10,7 @@ enum np_options_action { NP_OPTIONS_RUN, NP_OPTIONS_LIST, NP_OPTIONS_VERSION, NP
 
 struct np_options {
 	enum np_options_action action;
-	const struct np_rung *rung; /* with NP_OPTIONS_RUN */
+	const struct np_rung *rung;	     /* with NP_OPTIONS_RUN */
 	struct np_rung_options rung_options; /* deadline not set */
 	bool verbose;
 	const char **env; /* NAME=VALUE of --env, into argv */

@@ -45,8 +45,7 @@ void np_pattern_poison(void *buffer, size_t len, uint64_t seed)
 	fill(buffer, len, seed, UINT64_MAX);
 }
 
-bool np_pattern_check(const void *buffer, size_t len, uint64_t seed,
-		      struct np_pattern_diff *diff)
+bool np_pattern_check(const void *buffer, size_t len, uint64_t seed, struct np_pattern_diff *diff)
 {
 	const unsigned char *in = buffer;
 	unsigned char expected[sizeof(uint64_t)];
@@ -60,6 +59,7 @@ bool np_pattern_check(const void *buffer, size_t len, uint64_t seed,
 		memcpy(expected, &word, sizeof(word));
 		if (memcmp(in + at, expected, part) == 0)
 			continue;
+		/* cppcheck-suppress knownConditionTrueFalse ; part is never 0 */
 		for (size_t i = 0; i < part; i++) {
 			if (in[at + i] == expected[i])
 				continue;

@@ -27,7 +27,6 @@ struct np_pattern_diff {
 };
 
 /* Compares every byte. True when all are right, else @diff is filled. */
-bool np_pattern_check(const void *buffer, size_t len, uint64_t seed,
-		      struct np_pattern_diff *diff);
+bool np_pattern_check(const void *buffer, size_t len, uint64_t seed, struct np_pattern_diff *diff);
 
 #endif

@@ -30,7 +30,7 @@ struct np_rung_result {
 	char device[80];     /* "mlx5_0:1", "ib0"; "" = none */
 	char transport[160]; /* what carried it, "rc_verbs/mlx5_0:1"; "" = nothing did */
 	enum np_rung_status status;
-	char code[48];	     /* "" when ok */
+	char code[48]; /* "" when ok */
 	char message[640];
 	char hint[320];
 	struct np_rung_size sizes[NP_RUNG_SIZES_MAX]; /* ascending; also those before a failure */

@@ -33,11 +33,13 @@ static int check(const char *ca, const struct np_port *port, struct np_err *err)
 
 	if (port->state != NP_PORT_ACTIVE) {
 		np_err_set(err, -ENETDOWN, "selftest.rc.port_not_active",
-			   "port %s:%d is %s, phys state %s: rc needs an ACTIVE port", ca, port->num,
-			   np_port_state_str(port->state), np_phys_state_str(port->phys_state));
-		np_err_hint(err, "%s", port->state == NP_PORT_INIT ?
-					       "start a subnet manager on this fabric" :
-					       "check the cable and the port at its other end");
+			   "port %s:%d is %s, phys state %s: rc needs an ACTIVE port", ca,
+			   port->num, np_port_state_str(port->state),
+			   np_phys_state_str(port->phys_state));
+		np_err_hint(err, "%s",
+			    port->state == NP_PORT_INIT ?
+				    "start a subnet manager on this fabric" :
+				    "check the cable and the port at its other end");
 		return 1;
 	}
 	ret = np_uverbs_check("rc", ca, err);
@@ -76,8 +78,10 @@ static void run_port(const struct np_rung_options *options, const struct np_ca *
 	if (ret == 0)
 		ret = np_ucp_prove(&spec, result, &why);
 	if (ret == -ENODEV)
-		np_err_hint(&why, "install the verbs provider of this HCA (ibverbs-providers) and "
-				  "see ibv_devinfo -d %s", ca->name);
+		np_err_hint(&why,
+			    "install the verbs provider of this HCA (ibverbs-providers) and "
+			    "see ibv_devinfo -d %s",
+			    ca->name);
 	if (ret < 0) {
 		np_rung_fail(result, &why);
 		return;
@@ -98,8 +102,7 @@ static int none(struct np_rung_report *report, const char *device, bool asked, s
 	if (!result)
 		return np_err_nomem(err);
 	np_err_set(&why, -ENODEV, "selftest.rc.no_device", "there is no %s %s",
-		   asked ? "port" : "HCA with an InfiniBand port",
-		   asked ? device : "on this node");
+		   asked ? "port" : "HCA with an InfiniBand port", asked ? device : "on this node");
 	np_err_hint(&why, "load the HCA's driver (mlx5_ib for ConnectX), and see ibstat -l");
 	if (asked)
 		np_rung_fail(result, &why);

@@ -36,7 +36,8 @@ static int check_netdev(const struct np_rung_options *options, const struct np_n
 	if (!netif->running) {
 		np_err_set(err, -ENETDOWN, "selftest.tcp.no_carrier",
 			   "%s is up but not RUNNING: no carrier", name);
-		np_err_hint(err, "bring its port to ACTIVE: check the cable and the subnet manager");
+		np_err_hint(err,
+			    "bring its port to ACTIVE: check the cable and the subnet manager");
 		return -ENETDOWN;
 	}
 	if (netif->addresses.n == 0 && !*wanted) {
@@ -79,7 +80,8 @@ static int check_sysfs(const char *name, struct np_err *err)
 		return 0;
 	np_err_set(err, -ENOENT, "selftest.tcp.no_sysfs",
 		   "%s is missing, where UCX looks for it: this sysfs is not of this network "
-		   "namespace", path);
+		   "namespace",
+		   path);
 	np_err_hint(err, "mount sysfs inside the network namespace (ip netns exec does)");
 	return -ENOENT;
 }

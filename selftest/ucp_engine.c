@@ -38,8 +38,7 @@ const struct np_ucp_mem np_ucp_mem_host = {
 
 static const uint64_t quick_sizes[] = { 8, 4096, 65536, 1048576, 8388608 };
 static const uint64_t full_sizes[] = {
-	1,     4,      16,	64,	 256,	   1024,     4096,
-	16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864,
+	1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864,
 };
 
 static int check_carrier(struct np_ucp_link *link, struct np_rung_result *result,
@@ -106,8 +105,7 @@ bool np_ucp_abandoned(void)
 	return abandoned;
 }
 
-int np_ucp_prove(const struct np_ucp_spec *spec, struct np_rung_result *result,
-		 struct np_err *err)
+int np_ucp_prove(const struct np_ucp_spec *spec, struct np_rung_result *result, struct np_err *err)
 {
 	struct np_ucp_buffers buffers = { 0 };
 	struct np_ucp_link link;

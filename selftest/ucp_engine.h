@@ -45,13 +45,13 @@ struct np_ucp_spec {
 	const char *net_devices;	       /* UCX_NET_DEVICES; NULL = UCX's choice */
 	const struct np_ucp_setting *settings; /* more, up to name NULL; or NULL. One of
 						* them set in the environment (--env) wins */
-	const char *const *carriers;	       /* transports that may carry the messages, NULL-terminated */
-	const char *device;		       /* the device they must use, or NULL */
+	const char *const *carriers; /* transports that may carry the messages, NULL-terminated */
+	const char *device;	     /* the device they must use, or NULL */
 	const struct np_ucp_mem *mem;
 	size_t register_bytes; /* host memory that must be registrable beforehand, 0 = none */
-	bool no_peer_errors; /* for transports that cannot report a failed peer */
-	bool full;	     /* powers of 4 from 1 B to 64 MiB */
-	int64_t deadline_ms; /* np_now_ms() by which it gives up */
+	bool no_peer_errors;   /* for transports that cannot report a failed peer */
+	bool full;	       /* powers of 4 from 1 B to 64 MiB */
+	int64_t deadline_ms;   /* np_now_ms() by which it gives up */
 };
 
 /* Runs it all. Fills sizes (also those done before a failure) and transport of

@@ -43,12 +43,12 @@ int np_ucp_link_error(const struct np_ucp_spec *spec, ucs_status_t status, const
 		what = "no_transport";
 		hint = "see which transports and devices this UCX has: ucx_info -d";
 		num = -ENODEV;
-	} else if ((np_ucx_log_memlock() || status == UCS_ERR_NO_MEMORY) &&
-		   memlock_limit(&kib)) {
+	} else if ((np_ucx_log_memlock() || status == UCS_ERR_NO_MEMORY) && memlock_limit(&kib)) {
 		set_code(spec, "memlock", code);
-		np_err_set(err, -ENOMEM, code,
-			   "memory cannot be pinned for the HCA (%s): the memlock limit is %llu KiB",
-			   doing, kib);
+		np_err_set(
+			err, -ENOMEM, code,
+			"memory cannot be pinned for the HCA (%s): the memlock limit is %llu KiB",
+			doing, kib);
 		np_err_hint(err, "raise the memlock limit to unlimited (ulimit -l; "
 				 "/etc/security/limits.d, LimitMEMLOCK= in units)");
 		return -ENOMEM;
@@ -237,7 +237,8 @@ static void close_endpoints(struct np_ucp_link *link)
 	for (int i = 0; i < 2; i++) {
 		if (!UCS_PTR_IS_PTR(closing[i]))
 			continue;
-		while (ucp_request_check_status(closing[i]) == UCS_INPROGRESS && np_now_ms() < until)
+		while (ucp_request_check_status(closing[i]) == UCS_INPROGRESS &&
+		       np_now_ms() < until)
 			progress(link);
 		ucp_request_free(closing[i]);
 	}

@@ -11,17 +11,17 @@
 #include "selftest/pattern.h"
 
 /* Bytes outstanding at most, unless a single message is larger. */
-#define WINDOW_BYTES (16u << 20)
-#define WINDOW_MIN   2u
-#define WINDOW_MAX   64u
+#define WINDOW_BYTES  (16u << 20)
+#define WINDOW_MIN    2u
+#define WINDOW_MAX    64u
 #define LARGEST_QUICK (8u << 20)
-#define LARGEST_FULL (64u << 20)
+#define LARGEST_FULL  (64u << 20)
 /* Bytes that the ping-pong of one size moves each way, and its iterations. */
 #define PINGPONG_BYTES (16u << 20)
-#define PINGPONG_MIN 3u
-#define PINGPONG_MAX 200u
-#define WARM_UP 2u
-#define ROUNDS 3u /* of windows, each way */
+#define PINGPONG_MIN   3u
+#define PINGPONG_MAX   200u
+#define WARM_UP	       2u
+#define ROUNDS	       3u /* of windows, each way */
 
 /* A message: where it goes and what is in it. */
 struct message {
@@ -54,11 +54,11 @@ static double median(double *values, size_t n)
 
 static size_t window_of(uint64_t size)
 {
-	size_t window = WINDOW_BYTES / size;
+	size_t messages = WINDOW_BYTES / size;
 
-	if (window < WINDOW_MIN)
+	if (messages < WINDOW_MIN)
 		return WINDOW_MIN;
-	return window > WINDOW_MAX ? WINDOW_MAX : window;
+	return messages > WINDOW_MAX ? WINDOW_MAX : messages;
 }
 
 int np_ucp_buffers_alloc(struct np_ucp_buffers *buffers, const struct np_ucp_spec *spec,
@@ -156,10 +156,11 @@ static int verify(struct np_ucp_buffers *buffers, const struct message *m, struc
 	corrupt_for_test(received, m->size, buffers->verified);
 	if (np_pattern_check(received, m->size, m->seed, &diff))
 		return 0;
-	np_err_set(err, -EBADMSG, "selftest.data_corrupt",
-		   "message %llu (%s) arrived corrupt: byte at offset %zu is 0x%02x, expected 0x%02x",
-		   (unsigned long long)buffers->verified, np_size_str(m->size, size), diff.offset,
-		   diff.got, diff.expected);
+	np_err_set(
+		err, -EBADMSG, "selftest.data_corrupt",
+		"message %llu (%s) arrived corrupt: byte at offset %zu is 0x%02x, expected 0x%02x",
+		(unsigned long long)buffers->verified, np_size_str(m->size, size), diff.offset,
+		diff.got, diff.expected);
 	np_err_hint(err, "take this node out of service and test its HCA, memory and PCIe link");
 	return -EBADMSG;
 }
@@ -253,8 +254,8 @@ int np_ucp_latency(struct np_ucp_link *link, struct np_ucp_buffers *buffers, uin
 }
 
 /* A window of messages one way. */
-static int window(struct np_ucp_link *link, struct np_ucp_buffers *buffers, uint64_t size,
-		  int from, double *MBps, struct np_err *err)
+static int window(struct np_ucp_link *link, struct np_ucp_buffers *buffers, uint64_t size, int from,
+		  double *MBps, struct np_err *err)
 {
 	struct np_ucp_request receives[WINDOW_MAX], sends[WINDOW_MAX];
 	struct message m[WINDOW_MAX];

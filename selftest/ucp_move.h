@@ -7,9 +7,9 @@
 /* Send and receive memory, a slot for each message outstanding. */
 struct np_ucp_buffers {
 	const struct np_ucp_mem *mem;
-	char *tx, *rx;	/* of mem */
-	char *host;	/* one message, where the CPU cannot reach mem; else NULL */
-	size_t size;	/* of tx, and of rx */
+	char *tx, *rx; /* of mem */
+	char *host;    /* one message, where the CPU cannot reach mem; else NULL */
+	size_t size;   /* of tx, and of rx */
 	size_t host_size;
 	uint64_t base;	   /* seed of this run */
 	uint64_t sequence; /* messages posted */

@@ -23,8 +23,8 @@ void np_ucx_lanes_add(struct np_ucx_lanes *lanes, const char *transport, const c
 /* Words after "md[0]/tcp/sysdev[255]" tell what a lane is used for. */
 static bool carries_data(char *uses)
 {
-	static const char *const not_data[] = { "md[", "addr[", "wireup", "keepalive", "p2p",
-						"seg", "cm" };
+	static const char *const not_data[] = { "md[", "addr[", "wireup", "keepalive",
+						"p2p", "seg",	"cm" };
 	char *rest = NULL;
 
 	for (char *word = strtok_r(uses, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {

@@ -36,11 +36,9 @@ static void show(ucs_log_level_t level, const char *text)
 	fprintf(stderr, "ucx: %s: %s\n", ucs_log_level_names[level], text);
 }
 
-__attribute__((format(printf, 6, 0)))
-static ucs_log_func_rc_t on_message(const char *file, unsigned int line, const char *function,
-				    ucs_log_level_t level,
-				    const ucs_log_component_config_t *component,
-				    const char *message, va_list args)
+__attribute__((format(printf, 6, 0))) static ucs_log_func_rc_t
+on_message(const char *file, unsigned int line, const char *function, ucs_log_level_t level,
+	   const ucs_log_component_config_t *component, const char *message, va_list args)
 {
 	char text[1024], printable[1200];
 

@@ -34,8 +34,10 @@ int np_uverbs_find(const char *ca, char *path, size_t size)
 static void open_hint(int error, const char *path, struct np_err *err)
 {
 	if (error == EACCES || error == EPERM)
-		np_err_hint(err, "let users read and write %s (rdma-core's udev rules do), or add "
-				 "the device to this container or cgroup", path);
+		np_err_hint(err,
+			    "let users read and write %s (rdma-core's udev rules do), or add "
+			    "the device to this container or cgroup",
+			    path);
 	else
 		np_err_hint(err, "reload the HCA's driver and ib_uverbs, and read the kernel log");
 }
@@ -60,14 +62,15 @@ int np_uverbs_check(const char *rung, const char *ca, struct np_err *err)
 	if (error == ENOENT) {
 		np_err_set(err, -ENOENT, code,
 			   "the kernel has a user-space verbs device for %s, but %s is missing: "
-			   "%s has no data path here", ca, path, rung);
+			   "%s has no data path here",
+			   ca, path, rung);
 		np_err_hint(err, "make the node: udevadm trigger, or add the device to this "
 				 "container");
 		return -ENOENT;
 	}
 	snprintf(code, sizeof(code), "selftest.%s.uverbs_open", rung);
-	np_err_set(err, -error, code, "cannot open %s of %s: %s%s: %s has no data path here", path, ca,
-		   strerror(error), error == ENXIO ? " (no driver behind it)" : "", rung);
+	np_err_set(err, -error, code, "cannot open %s of %s: %s%s: %s has no data path here", path,
+		   ca, strerror(error), error == ENXIO ? " (no driver behind it)" : "", rung);
 	open_hint(error, path, err);
 	return -error;
 }

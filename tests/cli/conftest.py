@@ -12,17 +12,10 @@ sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import helpers  # noqa: E402  pylint: disable=wrong-import-position
 
 
-def need_node():
-    for program in (helpers.NODEPREP, helpers.PLAIN):
-        assert os.access(program, os.X_OK), "no %s: run make all asan" % program
-    if os.geteuid() != 0:
-        pytest.skip("needs root: a node with users of its own")
-
-
 @pytest.fixture
 def node():
     """node(INI, *OPTIONS) starts a simulated node that ends with the test."""
-    need_node()
+    helpers.need_node()
     started = []
 
     def start(ini="guide.ini", *options, named=False):
@@ -42,7 +35,7 @@ def guide(node):
 @pytest.fixture(scope="module")
 def shared_guide():
     """One node for all tests of a module that leave it as it is."""
-    need_node()
+    helpers.need_node()
     one = helpers.Node("guide.ini")
     yield one
     one.close()

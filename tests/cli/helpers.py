@@ -10,6 +10,7 @@ import signal
 import subprocess
 
 import jsonschema
+import pytest
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -34,6 +35,14 @@ ENV = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "
 # what nodeprep may ever change; folders are compared by name only
 TOUCHABLE = ["/etc", "/root", "/home", "/var/lib/nodeprep", "/run/nodeprep"]
 counter = itertools.count()
+
+
+def need_node():
+    """Fails without the programs, skips without root."""
+    for program in (NODEPREP, PLAIN):
+        assert os.access(program, os.X_OK), "no %s: run make all asan" % program
+    if os.geteuid() != 0:
+        pytest.skip("needs root: a node with users of its own")
 
 
 @functools.lru_cache(maxsize=None)

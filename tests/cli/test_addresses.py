@@ -110,14 +110,28 @@ def test_lifetimes_of_others_survive(node):
     assert "valid_lft 3" in line and "preferred_lft 1" in line and "forever" not in line
 
 
-def test_routes_over_the_netdev_survive(node):
-    """Moving addresses drops routes that prefer one of them; the admin's must be there."""
+def test_routes_that_name_a_moved_address(node):
+    """The kernel drops them without a word: refused, unless one insists."""
     one = node("guide.ini", *up("10.0.0.50/16", "10.0.0.51/24"), "--set",
                "netdev ib0.routes=10.99.0.0/16 via 10.0.0.1, 10.98.0.0/16 via 10.0.0.2 src 10.0.0.51")
     before = [route for route in one.routes() if route.startswith("10.9")]
     assert len(before) == 2
-    one.apply()
+    done = one.apply(rc=3)
+    assert "10.98.0.0/16" in done.error["message"] and "10.0.0.51" in done.error["message"]
+    assert "--force" in done.error["hint"] and one.ipv4() == ["10.0.0.50/16", "10.0.0.51/24"]
     assert [route for route in one.routes() if route.startswith("10.9")] == before
+    one.apply("--force", rc=0)
+    assert one.ipv4() == ["10.0.0.50/24", "10.0.0.51/24"]
+    assert before[1] in one.routes() and "10.99.0.0/16" in before[1]
+
+
+def test_routes_by_a_gateway_survive(node):
+    one = node("guide.ini", *up("10.0.0.50/16", "10.0.0.51/24"), "--set",
+               "netdev ib0.routes=10.99.0.0/16 via 10.0.0.1")
+    before = [route for route in one.routes() if route.startswith("10.99")]
+    assert len(before) == 1
+    one.apply(rc=0)
+    assert [route for route in one.routes() if route.startswith("10.99")] == before
 
 
 def test_foreign_addresses_are_left_alone_and_named(node):

@@ -44,7 +44,7 @@ def test_many_at_once_with_different_wishes(guide):
 
 def test_looking_needs_no_lock(guide):
     guide.text("mkdir", "-p", "/run/nodeprep")
-    holder = guide.spawn("flock", "/run/nodeprep/lock", "sleep", "30")
+    holder = guide.spawn("flock", "-F", "/run/nodeprep/lock", "sleep", "30")
     guide.run("sleep", "0.3")
     assert guide.nodeprep("plan", "--ip", IP, timeout=10).rc == 0
     assert guide.nodeprep("check", "--ip", IP, timeout=10).rc == 1
@@ -87,7 +87,7 @@ def test_c34_killed_at_the_nth_call(node, call):
     """strace kills it at the n-th call of a kind, so that each kind of moment is met."""
     one = node("guide.ini")
     met = 0
-    for nth in (1, 2, 3, 5, 8, 13):
+    for nth in (1, 2, 4, 7):
         done = one.run("strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + call, "-e",
                        "inject=%s:signal=KILL:when=%d" % (call, nth),
                        PLAIN, "apply", "--ip", IP, *QUICK)

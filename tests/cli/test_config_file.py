@@ -8,17 +8,17 @@ CONF = "/etc/nodeprep/nodeprep.conf"
 
 # content, line of the fault, words of the message
 FAULTS = [
-    ("[netdve ib0]\naddress = 10.0.0.50/24\n", 2, ['unknown section "netdve"', '"netdev"']),
+    ("[ports]\nwait = 1\n[netdve ib0]\naddress = 10.0.0.50/24\n", 3, ['unknown section "netdve"', '"netdev"']),
     ("[ports]\nwait = 0\n\n# so\nignroe = mlx5_3\n", 5, ['unknown key "ignroe"', '"ignore"']),
     ("[ucx]\nprofiel = dask\n", 2, ['unknown key "profiel"', '"profile"']),
     ("[ucx]\nprofile = dusk\n", 2, ['"dusk"', "dask"]),
     ("[nccl]\nscope = everywhere\n", 2, ['"everywhere"', "both"]),
-    ("[module gdrdvr]\nrequire = yes\n", 2, ['"gdrdvr"', '"gdrdrv"']),
-    ("[netdev]\naddress = 10.0.0.50/24\n", 2, ["needs a name"]),
-    ("[ports mlx5_0]\nwait = 1\n", 2, ["takes no name"]),
+    ("[module gdrdvr]\nrequire = yes\n", 1, ['"gdrdvr"', '"gdrdrv"']),
+    ("[netdev]\naddress = 10.0.0.50/24\n", 1, ["needs a name"]),
+    ("[ports mlx5_0]\nwait = 1\n", 1, ["takes no name"]),
     ("wait = 1\n", 1, ["before any [section]"]),
     ("[ports]\nwait = 1\nnonsense\n", 3, ["neither [section] nor key"]),
-    ("[ports\nwait = 1\n", 1, ["neither [section] nor key"]),
+    ("[ports\nwait = 1\n", 1, ["]"]),
     ("[ports]\nwait = -1\n", 2, ['"-1"', "seconds"]),
     ("[ports]\nwait = 1s\n", 2, ['"1s"']),
     ("[ports]\nwait =\n", 2, ["seconds"]),
@@ -29,13 +29,12 @@ FAULTS = [
     ("[netdev ib0]\nmode = conected\n", 2, ['"conected"', "connected"]),
     ("[netdev ib0]\nexclusive = maybe\n", 2, ['"maybe"']),
     ("[netdev ib0]\nmatch = mlx5_0:x\n", 2, ['"mlx5_0:x"']),
-    ("[netdev a-name-of-17-char]\nmtu = keep\n", 2, ["15"]),
+    ("[netdev a-name-of-17-char]\nmtu = keep\n", 1, ["15"]),
     ("[ports]\ndevices = mlx5_0:0x1\n", 2, ['"mlx5_0:0x1"']),
     ("[ports]\nmin_rate = fast\n", 2, ['"fast"']),
     ("[ucx]\ntls = rc';id\n", 2, ["rc'"]),
     ("[ucx]\nnet_devices = $(id)\n", 2, ["$(id)"]),
     ("[nccl]\nsocket_ifname = ib0 ib1\n", 2, ["blanks"]),
-    ("[nccl]\nusers = nobody-here\n", 2, ["nobody-here"]),
     ("[ports]\nwait = 1\n" + "ignore = " + "m" * 200 + "\n", 3, ["longer than 198"]),
     ("[" + "p" * 60 + "]\nwait = 1\n", 1, ["section name is longer than 48"]),
     ("[ports]\nwait = 1\x00\n", 2, ["NUL"]),
@@ -58,6 +57,13 @@ def test_a_fault_touches_nothing(shared_guide, content, line, said):
         or "user" in done.error["code"], done.error
     assert done.error["hint"] and done.doc["actions"] == []
     assert shared_guide.state() == before
+
+
+def test_an_unknown_user_names_the_file(shared_guide):
+    shared_guide.write(CONF, "[nccl]\nusers = nobody-here\n")
+    done = shared_guide.nodeprep("apply", "--ip", IP)
+    assert (done.rc, done.stdout) == (2, "")
+    assert CONF in done.stderr and '"nobody-here"' in done.stderr and "users" in done.stderr
 
 
 def test_binary_garbage(shared_guide):

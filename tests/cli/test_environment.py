@@ -2,7 +2,7 @@
 """A hostile or broken environment changes nothing about the result."""
 
 import pytest
-from helpers import ENV, FILES, IP, NODEPREP, PLAIN, QUICK
+from helpers import ENV, FILES, IP, NODEPREP, PLAIN, QUICK, Node, need_node
 
 HOSTILE = {
     "LD_*": {"LD_LIBRARY_PATH": "/home/alice", "LD_BIND_NOW": "1", "LD_DEBUG_OUTPUT": "/etc/ld"},
@@ -39,10 +39,8 @@ echo 'touch /home/alice/ran' >/home/alice/rc
 @pytest.fixture(scope="module")
 def wanted():
     """What a clean environment gives: the document and the files."""
-    from conftest import need_node  # pylint: disable=import-outside-toplevel
-    import helpers  # pylint: disable=import-outside-toplevel
     need_node()
-    one = helpers.Node("guide.ini")
+    one = Node("guide.ini")
     document = one.apply(rc=0).doc
     files = {path: one.read(path) for path in FILES}
     one.close()

@@ -42,8 +42,8 @@ def test_c27_an_address_in_the_crowd_is_found(node):
     owner = [link for link in json.loads(crowd.text("ip", "-j", "-4", "addr"))
              if link["ifname"] == "crowd777"][0]
     address = owner["addr_info"][5]["local"]
-    done = crowd.json("apply", "--ip", address + "/24", "--no-selftest", rc=3)
-    assert done.error["code"] == "netdev.address_in_use" and "crowd777" in done.error["message"]
-    shown = crowd.json("show", "netdevs", rc=0).doc["show"]["netdevs"]
+    done = crowd.run(PLAIN, "apply", "--json", "--ip", address + "/24", "--no-selftest")
+    assert done.rc == 3 and done.error["code"] == "netdev.address_in_use" and "crowd777" in done.error["message"]
+    shown = crowd.run(PLAIN, "show", "--json", "netdevs").doc["show"]["netdevs"]
     assert len(shown) == 1003
     assert len([d for d in shown if d["name"] == "crowd777"][0]["addresses"]) >= 10

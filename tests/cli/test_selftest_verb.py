@@ -131,7 +131,10 @@ FAKE = r"""
 int main(int argc, char **argv)
 {
 	static char zeros[1 << 16];
-	const char *how = getenv("FAKE") ? getenv("FAKE") : "";
+	const char *how = "";
+	for (int i = 1; i + 1 < argc; i++)
+		if (!strcmp(argv[i], "--env") && !strncmp(argv[i + 1], "FAKE=", 5))
+			how = argv[i + 1] + 5;
 	if (!strcmp(how, "crash"))
 		fprintf(stderr, "about to crash\n"), raise(SIGSEGV);
 	if (!strcmp(how, "exit"))

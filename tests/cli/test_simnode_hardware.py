@@ -12,7 +12,7 @@ import pytest
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)),
                                 os.pardir, "sim"))
-from simtest import (GUIDE, NODES, node, shell,  # noqa: E402
+from simtest import (NODES, node, shell,  # noqa: E402
                      sim)  # pylint: disable=wrong-import-position
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")

@@ -85,8 +85,9 @@ FB_UNUSED static void kernel_promote(struct kernel *k, const struct np_inet *gon
 	}
 }
 
-FB_UNUSED static int kernel_del(struct kernel *k, const struct np_inet *inet)
+FB_UNUSED static int kernel_del(struct kernel *k, const struct np_inet *which)
 {
+	const struct np_inet copy = *which, *inet = &copy; /* it may be one of the list */
 	size_t i = 0;
 	bool primary;
 

@@ -19,7 +19,7 @@ int main(int argc, char **argv)
 {
 	np_auto_strv struct np_strv ports = { 0 };
 	np_auto_buf struct np_buf out = { 0 };
-	struct np_ucx_input in = {.hca_ports = &ports};
+	struct np_ucx_input in = { .hca_ports = &ports };
 	struct np_env env = { 0 };
 	struct np_err err = { 0 };
 	int r;

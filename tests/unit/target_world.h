@@ -24,10 +24,10 @@
 #include "agent/target_file.h"
 #include "agent/target_open.h"
 
-#define NAME ".nccl.conf"
+#define NAME	    ".nccl.conf"
 #define CANARY_TEXT "root:$6$canary:19000:0:99999:7:::\n"
 #define MADE_UP_UID 12345
-#define OTHER_UID 12346
+#define OTHER_UID   12346
 
 static char top[] = "/tmp/nodeprep-target-XXXXXX";
 static bool is_root;
@@ -56,7 +56,7 @@ static inline void put(const char *path, const char *text, mode_t mode, uid_t ow
 
 static inline void check_text(const char *path, const char *wanted)
 {
-	np_auto_buf struct np_buf text = {0};
+	np_auto_buf struct np_buf text = { 0 };
 
 	assert_int_equal(np_file_read_at(AT_FDCWD, path, 1 << 20, &text), 0);
 	assert_string_equal(text.data, wanted);
@@ -85,7 +85,8 @@ static inline void clear(const char *path)
 static inline void init_home(struct world *w, const char *home)
 {
 	np_target_file_done(&w->file);
-	assert_int_equal(np_target_file_init_home(&w->file, "nobody-here", uid, gid, home, NAME), 0);
+	assert_int_equal(np_target_file_init_home(&w->file, "nobody-here", uid, gid, home, NAME),
+			 0);
 }
 
 static inline int set_up(void **state)

@@ -39,6 +39,7 @@ static int run(struct np_child_spec *spec, const char *program, const char *cons
 		spec->stdout_max = spec->stderr_max = 1 << 20;
 	np_err_clear(&err);
 	r = np_child_run(spec, result, &err);
+	spec->argv = NULL;
 	assert_int_equal(r, err.num);
 	return r;
 }

@@ -27,8 +27,12 @@ struct port_text {
 	const char *state, *phys_state, *rate, *lid, *sm_lid, *link_layer, *gid;
 };
 
-static const struct port_text active = { "4: ACTIVE", "5: LinkUp", "100 Gb/sec (4X EDR)", "0xf",
-					 "0x1", "InfiniBand",
+static const struct port_text active = { "4: ACTIVE",
+					 "5: LinkUp",
+					 "100 Gb/sec (4X EDR)",
+					 "0xf",
+					 "0x1",
+					 "InfiniBand",
 					 "fe80:0000:0000:0000:506b:4b03:00f5:ce9c" };
 
 #define IB "class/infiniband"
@@ -234,9 +238,8 @@ static void unreadable_attributes(void **state)
 /* A text that is there but makes no sense is unknown, too; libibumad says 0. */
 static void nonsense(void **state)
 {
-	static const struct port_text odd = { "strange",   "9: Warp",     "fast",
-					      "none",      "",		  "Token Ring",
-					      "fe80::gggg" };
+	static const struct port_text odd = { "strange", "9: Warp",    "fast",	    "none",
+					      "",	 "Token Ring", "fe80::gggg" };
 
 	(void)state;
 	need_namespace();
@@ -427,10 +430,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-		CASE(guide_node),	    CASE(tables_with_counters),
-		CASE(unreadable_attributes), CASE(nonsense),
-		CASE(other_kinds),	    CASE(many_and_management),
-		CASE(management_beside_nvswitch), CASE(nothing_there),
+		CASE(guide_node),
+		CASE(tables_with_counters),
+		CASE(unreadable_attributes),
+		CASE(nonsense),
+		CASE(other_kinds),
+		CASE(many_and_management),
+		CASE(management_beside_nvswitch),
+		CASE(nothing_there),
 		CASE(refresh),
 	};
 	int failed;

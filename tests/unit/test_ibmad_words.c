@@ -41,16 +41,16 @@ static const struct {
 	{ "100 Gb/sec (999999999999999999999X EDR)", 100, 0, "" },
 };
 static const char *const bad_rates[] = { "",
-				   "garbage",
-				   "-1 Gb/sec (4X EDR)",
-				   "100",
-				   "100 Mb/sec (4X EDR)",
-				   ".5 Gb/sec (1X SDR)",
-				   "2. Gb/sec (1X SDR)",
-				   " 100 Gb/sec (4X EDR)",
-				   "99999999999999999999999999 Gb/sec (4X EDR)",
-				   "N/A",
-				   NULL };
+					 "garbage",
+					 "-1 Gb/sec (4X EDR)",
+					 "100",
+					 "100 Mb/sec (4X EDR)",
+					 ".5 Gb/sec (1X SDR)",
+					 "2. Gb/sec (1X SDR)",
+					 " 100 Gb/sec (4X EDR)",
+					 "99999999999999999999999999 Gb/sec (4X EDR)",
+					 "N/A",
+					 NULL };
 
 static void rates(void **state)
 {
@@ -81,14 +81,35 @@ static void port_names(void **state)
 		const char *text, *ca;
 		int port;
 	} good[] = {
-		{ "mlx5_0", "mlx5_0", 0 },	 { "mlx5_0:1", "mlx5_0", 1 },
-		{ "mlx5_bond_0:2", "mlx5_bond_0", 2 }, { "roceP1p1s0f0", "roceP1p1s0f0", 0 },
-		{ "hfi1_0:254", "hfi1_0", 254 }, { "a.b-c", "a.b-c", 0 },
+		{ "mlx5_0", "mlx5_0", 0 },
+		{ "mlx5_0:1", "mlx5_0", 1 },
+		{ "mlx5_bond_0:2", "mlx5_bond_0", 2 },
+		{ "roceP1p1s0f0", "roceP1p1s0f0", 0 },
+		{ "hfi1_0:254", "hfi1_0", 254 },
+		{ "a.b-c", "a.b-c", 0 },
 	};
 	static const char *const bad[] = {
-		"", ":1", "mlx5_0:", "mlx5_0:0", "mlx5_0:255", "mlx5_0:1:1", "mlx5_0:+1",
-		"mlx5_0: 1", "mlx5_0:0x1", "mlx5_0:1x", " mlx5_0", "mlx5 0", "../etc", "..",
-		".", "-mlx5", "_x", "mlx5/0", "mlx5_0;id", "mlx5_\xc3\xa9", "mlx5_0\n",
+		"",
+		":1",
+		"mlx5_0:",
+		"mlx5_0:0",
+		"mlx5_0:255",
+		"mlx5_0:1:1",
+		"mlx5_0:+1",
+		"mlx5_0: 1",
+		"mlx5_0:0x1",
+		"mlx5_0:1x",
+		" mlx5_0",
+		"mlx5 0",
+		"../etc",
+		"..",
+		".",
+		"-mlx5",
+		"_x",
+		"mlx5/0",
+		"mlx5_0;id",
+		"mlx5_\xc3\xa9",
+		"mlx5_0\n",
 		/* 64 characters */
 		"a123456789a123456789a123456789a123456789a123456789a123456789a123",
 	};

@@ -70,7 +70,7 @@ static char *ref_get(enum reader reader, const char *text, size_t len, const cha
 static void edit(const char *old, size_t len, const char *key, const char *value,
 		 struct np_buf *out)
 {
-	struct np_nccl_key keys[] = {{key, value}};
+	struct np_nccl_key keys[] = { { key, value } };
 	struct np_err err;
 
 	np_err_clear(&err);
@@ -105,7 +105,8 @@ static void test_edit(void **state)
 	check_edit("NCCL_SOCKET_IFNAME=\n", IFNAME, "ib0", "NCCL_SOCKET_IFNAME=ib0\n");
 	/* lines that NCCL does not read as the key stay */
 	check_edit("export NCCL_SOCKET_IFNAME=ib0\n NCCL_SOCKET_IFNAME=ib0\n"
-		   "#NCCL_SOCKET_IFNAME=ib0\nNCCL_SOCKET_IFNAME =ib0\n", IFNAME, "ib0",
+		   "#NCCL_SOCKET_IFNAME=ib0\nNCCL_SOCKET_IFNAME =ib0\n",
+		   IFNAME, "ib0",
 		   "export NCCL_SOCKET_IFNAME=ib0\n NCCL_SOCKET_IFNAME=ib0\n"
 		   "#NCCL_SOCKET_IFNAME=ib0\nNCCL_SOCKET_IFNAME =ib0\n"
 		   "NCCL_SOCKET_IFNAME=ib0\n");
@@ -121,7 +122,7 @@ static void test_edit_vendor(void **state)
 {
 	static const char vendor[] = "NCCL_TOPO_FILE=/opt/vendor/topo.xml\n"
 				     "NCCL_TUNER_PLUGIN=/opt/vendor/tuner.so\n";
-	struct np_nccl_key keys[] = {{IFNAME, "ib0"}, {"NCCL_IB_HCA", "=mlx5_1:1"}};
+	struct np_nccl_key keys[] = { { IFNAME, "ib0" }, { "NCCL_IB_HCA", "=mlx5_1:1" } };
 	np_auto_buf struct np_buf out = { 0 }, again = { 0 };
 	struct np_err err;
 
@@ -136,31 +137,32 @@ static void test_edit_vendor(void **state)
 
 static void test_edit_refuses(void **state)
 {
-	static const char *const bad_keys[] = {"", "A B", "#A", "A=B", "1A", "A\n"};
-	static const char *const bad_values[] = {"a\nb", "ib0\r", "\t", "\x7f"};
+	static const char *const bad_keys[] = { "", "A B", "#A", "A=B", "1A", "A\n" };
+	static const char *const bad_values[] = { "a\nb", "ib0\r", "\t", "\x7f" };
 	np_auto_buf struct np_buf out = { 0 };
 	struct np_err err;
 	char huge[1200];
 
 	(void)state;
 	for (size_t i = 0; i < NP_ARRAY_SIZE(bad_keys); i++) {
-		struct np_nccl_key key = {bad_keys[i], "x"};
+		struct np_nccl_key key = { bad_keys[i], "x" };
 
 		assert_int_equal(np_nccl_conf_edit("", 0, &key, 1, &out, &err), -EINVAL);
 		assert_string_equal(err.code, "nccl.value_invalid");
 	}
 	for (size_t i = 0; i < NP_ARRAY_SIZE(bad_values); i++) {
-		struct np_nccl_key key = {IFNAME, bad_values[i]};
+		struct np_nccl_key key = { IFNAME, bad_values[i] };
 
 		assert_int_equal(np_nccl_conf_edit("", 0, &key, 1, &out, &err), -EINVAL);
 	}
 	memset(huge, 'x', sizeof(huge));
 	huge[1024] = '\0';
-	assert_int_equal(np_nccl_conf_edit("", 0, &(struct np_nccl_key){IFNAME, huge}, 1, &out,
-					   &err), -EINVAL);
+	assert_int_equal(np_nccl_conf_edit("", 0, &(struct np_nccl_key){ IFNAME, huge }, 1, &out,
+					   &err),
+			 -EINVAL);
 	huge[1023] = '\0';
-	assert_int_equal(np_nccl_conf_edit("", 0, &(struct np_nccl_key){IFNAME, huge}, 1, &out,
-					   &err), 0);
+	assert_int_equal(
+		np_nccl_conf_edit("", 0, &(struct np_nccl_key){ IFNAME, huge }, 1, &out, &err), 0);
 	assert_null(strstr(out.data, "\n\n"));
 }
 
@@ -210,9 +212,25 @@ static unsigned int rnd(unsigned int below)
 static size_t make_text(char *text, size_t size)
 {
 	static const char *const parts[] = {
-		"NCCL_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME=", "NCCL_SOCKET_IFNAME=ib0", "=", "#",
-		" ", "\n", "\n", "\n", "\r\n", "\r", "ib0", "export ", "NCCL_DEBUG=INFO\n", "\"",
-		"NCCL_SOCKET_IFNAME=ib0\n", "NCCL_SOCKET_IFNAME=eth0\n", "\xef\xbb\xbf", "\n#",
+		"NCCL_SOCKET_IFNAME",
+		"NCCL_SOCKET_IFNAME=",
+		"NCCL_SOCKET_IFNAME=ib0",
+		"=",
+		"#",
+		" ",
+		"\n",
+		"\n",
+		"\n",
+		"\r\n",
+		"\r",
+		"ib0",
+		"export ",
+		"NCCL_DEBUG=INFO\n",
+		"\"",
+		"NCCL_SOCKET_IFNAME=ib0\n",
+		"NCCL_SOCKET_IFNAME=eth0\n",
+		"\xef\xbb\xbf",
+		"\n#",
 	};
 	size_t len = 0, n = rnd(24);
 
@@ -254,7 +272,8 @@ static void foreign_lines(const char *text, size_t len, struct np_buf *out)
 static void check_value(const struct np_buf *text, const char *value)
 {
 	for (int reader = READER_2_26; reader <= READER_2_30; reader++) {
-		_cleanup_free_ char *got = ref_get((enum reader)reader, text->data, text->len, IFNAME);
+		_cleanup_free_ char *got =
+			ref_get((enum reader)reader, text->data, text->len, IFNAME);
 
 		if (value)
 			assert_string_equal(got, value);
@@ -266,12 +285,14 @@ static void check_value(const struct np_buf *text, const char *value)
 
 static void test_edit_property(void **state)
 {
-	static const char *const values[] = {"ib0", "=ib0", "", "ib0,ib1", NULL, "^=docker0", "eth0"};
+	static const char *const values[] = { "ib0", "=ib0",	  "",	 "ib0,ib1",
+					      NULL,  "^=docker0", "eth0" };
 	char *text = malloc(2048);
 
 	(void)state;
 	for (int i = 0; i < 40000; i++) {
-		np_auto_buf struct np_buf once = { 0 }, twice = { 0 }, before = { 0 }, after = { 0 };
+		np_auto_buf struct np_buf once = { 0 }, twice = { 0 }, before = { 0 },
+					  after = { 0 };
 		const char *value = values[rnd(NP_ARRAY_SIZE(values))];
 		size_t len = make_text(text, 2048);
 		_cleanup_free_ char *had = ref_get(READER_2_26, text, len, IFNAME);
@@ -335,23 +356,23 @@ static void test_lint(void **state)
 	static const struct {
 		const char *text, *wanted;
 	} cases[] = {
-		{"", ""},
-		{"\n \n\r\n# a = b\n#c\nNCCL_DEBUG=INFO\nNCCL_IB_HCA==mlx5_1:1", ""},
-		{"  NCCL_DEBUG=INFO\n", "1 leading_blank"},
-		{"export NCCL_DEBUG=INFO\n", "1 export"},
-		{"\texport  NCCL_DEBUG=INFO\n", "1 export, 1 leading_blank"},
-		{"NCCL_DEBUG =INFO\n", "1 blank_before_equals"},
-		{"NCCL_DEBUG= INFO\n", "1 blank_after_equals"},
-		{"NCCL_DEBUG=INFO \n", "1 trailing_blank"},
-		{"NCCL_DEBUG=\"INFO\"\nA='b'\n", "1 quotes, 2 quotes"},
-		{"NCCL_DEBUG=INFO\r\n", "1 carriage_return"},
-		{"NCCL_DEBUG=INFO # why\n", "1 trailing_comment"},
-		{"NCCL_DEBUG=a#b\n", ""},
-		{"  # a=b\n  # c\n", "1 indented_comment"},
-		{"NCCL_DEBUG INFO\nNCCL_DEBUG: INFO\n", "1 no_equals, 2 no_equals"},
-		{"; a=b\n// c=d\n=e\n1A=f\n", "1 bad_name, 2 bad_name, 3 bad_name, 4 bad_name"},
-		{"\xef\xbb\xbfNCCL_DEBUG=INFO\n", "1 byte_order_mark"},
-		{"A=1\nB=2\nA=3\nB=2\n", "3 repeated"},
+		{ "", "" },
+		{ "\n \n\r\n# a = b\n#c\nNCCL_DEBUG=INFO\nNCCL_IB_HCA==mlx5_1:1", "" },
+		{ "  NCCL_DEBUG=INFO\n", "1 leading_blank" },
+		{ "export NCCL_DEBUG=INFO\n", "1 export" },
+		{ "\texport  NCCL_DEBUG=INFO\n", "1 export, 1 leading_blank" },
+		{ "NCCL_DEBUG =INFO\n", "1 blank_before_equals" },
+		{ "NCCL_DEBUG= INFO\n", "1 blank_after_equals" },
+		{ "NCCL_DEBUG=INFO \n", "1 trailing_blank" },
+		{ "NCCL_DEBUG=\"INFO\"\nA='b'\n", "1 quotes, 2 quotes" },
+		{ "NCCL_DEBUG=INFO\r\n", "1 carriage_return" },
+		{ "NCCL_DEBUG=INFO # why\n", "1 trailing_comment" },
+		{ "NCCL_DEBUG=a#b\n", "" },
+		{ "  # a=b\n  # c\n", "1 indented_comment" },
+		{ "NCCL_DEBUG INFO\nNCCL_DEBUG: INFO\n", "1 no_equals, 2 no_equals" },
+		{ "; a=b\n// c=d\n=e\n1A=f\n", "1 bad_name, 2 bad_name, 3 bad_name, 4 bad_name" },
+		{ "\xef\xbb\xbfNCCL_DEBUG=INFO\n", "1 byte_order_mark" },
+		{ "A=1\nB=2\nA=3\nB=2\n", "3 repeated" },
 	};
 	static const char nul[] = "NCCL_DEBUG=INFO\0\nB=2\n";
 
@@ -551,18 +572,12 @@ static void test_hca_property(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_edit),
-		cmocka_unit_test(test_edit_vendor),
-		cmocka_unit_test(test_edit_refuses),
-		cmocka_unit_test(test_get),
-		cmocka_unit_test(test_edit_property),
-		cmocka_unit_test(test_lint_property),
-		cmocka_unit_test(test_lint),
-		cmocka_unit_test(test_lint_long),
-		cmocka_unit_test(test_case_c6),
-		cmocka_unit_test(test_matches),
-		cmocka_unit_test(test_ifname),
-		cmocka_unit_test(test_hca),
+		cmocka_unit_test(test_edit),	      cmocka_unit_test(test_edit_vendor),
+		cmocka_unit_test(test_edit_refuses),  cmocka_unit_test(test_get),
+		cmocka_unit_test(test_edit_property), cmocka_unit_test(test_lint_property),
+		cmocka_unit_test(test_lint),	      cmocka_unit_test(test_lint_long),
+		cmocka_unit_test(test_case_c6),	      cmocka_unit_test(test_matches),
+		cmocka_unit_test(test_ifname),	      cmocka_unit_test(test_hca),
 		cmocka_unit_test(test_hca_property),
 	};
 

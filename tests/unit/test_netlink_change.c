@@ -108,11 +108,13 @@ static void removal_is_undone_exactly(void **state)
 	int ifindex = index_of("ib0");
 
 	(void)state;
-	assert_int_equal(run("ip addr add 10.0.0.50/24 brd 10.0.0.254 dev ib0 label ib0:x noprefixroute && "
-			     "ip addr add 10.1.0.1 peer 10.2.0.0/16 dev ib0 metric 50 && "
-			     "ip addr add 10.3.0.1/8 dev ib0 scope link valid_lft 5000 preferred_lft 4000 && "
-			     "ip addr add 2001:db8::1/64 dev ib0 nodad preferred_lft 0 && "
-			     "ip addr add 2001:db8::2 peer 2001:db8:1::/64 dev ib0 nodad metric 9"), 0);
+	assert_int_equal(
+		run("ip addr add 10.0.0.50/24 brd 10.0.0.254 dev ib0 label ib0:x noprefixroute && "
+		    "ip addr add 10.1.0.1 peer 10.2.0.0/16 dev ib0 metric 50 && "
+		    "ip addr add 10.3.0.1/8 dev ib0 scope link valid_lft 5000 preferred_lft 4000 && "
+		    "ip addr add 2001:db8::1/64 dev ib0 nodad preferred_lft 0 && "
+		    "ip addr add 2001:db8::2 peer 2001:db8:1::/64 dev ib0 nodad metric 9"),
+		0);
 	before = observe("ib0", 0);
 	assert_int_equal(before.v[0].n_addrs, 5);
 	for (size_t i = 0; i < 5; i++)
@@ -159,7 +161,8 @@ static void mode_is_written(void **state)
 	assert_int_equal(mount("tmpfs", "/tmp", "tmpfs", 0, NULL), 0);
 	assert_int_equal(run("mkdir /tmp/w /tmp/u /tmp/l && echo datagram >/tmp/u/mode && "
 			     "mount -t overlay o -o lowerdir=/tmp/l:/sys/devices/virtual/net/ib0,"
-			     "upperdir=/tmp/u,workdir=/tmp/w /sys/devices/virtual/net/ib0"), 0);
+			     "upperdir=/tmp/u,workdir=/tmp/w /sys/devices/virtual/net/ib0"),
+			 0);
 	assert_int_equal(np_netdev_set_mode("ib0", NP_IPOIB_CONNECTED, &err), 0);
 	f = fopen("/tmp/u/mode", "re");
 	assert_non_null(f);
@@ -173,8 +176,12 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, fresh_net, close_net)
 	const struct CMUnitTest tests[] = {
-		T(up_and_down), T(mtu), T(add_and_delete), T(kernel_reason_for_addresses),
-		T(removal_is_undone_exactly), T(mode_is_refused_where_there_is_none),
+		T(up_and_down),
+		T(mtu),
+		T(add_and_delete),
+		T(kernel_reason_for_addresses),
+		T(removal_is_undone_exactly),
+		T(mode_is_refused_where_there_is_none),
 		T(mode_is_written),
 	};
 

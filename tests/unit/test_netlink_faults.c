@@ -78,11 +78,12 @@ static int busy_net(void **state)
 	old_kernel = mutate = false;
 	if (fresh_net(state) < 0)
 		return -1;
-	return run("ip link add eth1 type veth peer name peer1 && ip link set eth1 up && "
-		   "ip link set peer1 up && ip link property add dev eth1 altname also-eth1 && "
-		   "ip addr add 10.0.0.1/24 brd + dev eth1 && ip addr add 10.0.0.2/24 dev eth1 && "
-		   "ip addr add 2001:db8::1/64 dev eth1 nodad && ip addr add 10.1.0.1/24 dev peer1 && "
-		   "ip route add default nexthop via 10.0.0.9 dev eth1 nexthop via 10.1.0.9 dev peer1");
+	return run(
+		"ip link add eth1 type veth peer name peer1 && ip link set eth1 up && "
+		"ip link set peer1 up && ip link property add dev eth1 altname also-eth1 && "
+		"ip addr add 10.0.0.1/24 brd + dev eth1 && ip addr add 10.0.0.2/24 dev eth1 && "
+		"ip addr add 2001:db8::1/64 dev eth1 nodad && ip addr add 10.1.0.1/24 dev peer1 && "
+		"ip route add default nexthop via 10.0.0.9 dev eth1 nexthop via 10.1.0.9 dev peer1");
 }
 
 static void expect_all(void)
@@ -200,9 +201,12 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, busy_net, close_net)
 	const struct CMUnitTest tests[] = {
-		T(lost_messages_are_asked_again), T(interrupted_dumps_are_repeated),
-		T(interrupted_for_ever_is_an_error), T(signals_do_not_cut_answers),
-		T(messages_of_others_are_ignored), T(kernels_without_strict_checks),
+		T(lost_messages_are_asked_again),
+		T(interrupted_dumps_are_repeated),
+		T(interrupted_for_ever_is_an_error),
+		T(signals_do_not_cut_answers),
+		T(messages_of_others_are_ignored),
+		T(kernels_without_strict_checks),
 		T(nonsense_is_survived),
 	};
 

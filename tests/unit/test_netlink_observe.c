@@ -9,12 +9,15 @@ static void named_finds_by_name_and_altname(void **state)
 	_cleanup_close_ int fd = make_ib("ib0");
 	np_auto_netdevs struct np_netdevs list = { 0 };
 	np_auto_strv struct np_strv names = { 0 };
-	const char *const asked[] = { "nothere", "ibp65s0f0np0v1-quite-a-long-name", "ib0", "",
+	const char *const asked[] = { "nothere",   "ibp65s0f0np0v1-quite-a-long-name",
+				      "ib0",	   "",
 				      "short-alt", "lo" };
 
 	(void)state;
-	assert_int_equal(run("ip link property add dev ib0 altname ibp65s0f0np0v1-quite-a-long-name "
-			     "altname short-alt"), 0);
+	assert_int_equal(
+		run("ip link property add dev ib0 altname ibp65s0f0np0v1-quite-a-long-name "
+		    "altname short-alt"),
+		0);
 	for (size_t i = 0; i < NP_ARRAY_SIZE(asked); i++)
 		assert_int_equal(np_strv_add(&names, asked[i]), 0);
 	assert_int_equal(np_netdevs_observe_named(nl, &names, 0, &list, &err), 0);
@@ -78,17 +81,20 @@ static void addresses_in_order(void **state)
 	char text[256];
 
 	(void)state;
-	assert_int_equal(run("ip link add e0 type veth peer name e1 && ip addr add 10.9.9.9/24 dev e0 && "
-			     "ip addr add 10.0.0.50/24 brd + dev ib0 && "
-			     "ip addr add 10.0.0.51/24 dev ib0 label ib0:1 && "
-			     "ip addr add 10.1.0.1 peer 10.2.0.1/32 dev ib0 valid_lft 500 preferred_lft 400 && "
-			     "ip addr add 2001:db8::50/64 dev ib0 nodad metric 77 && "
-			     "ip addr add 2001:db8::51/64 dev ib0 nodad preferred_lft 0"), 0);
+	assert_int_equal(
+		run("ip link add e0 type veth peer name e1 && ip addr add 10.9.9.9/24 dev e0 && "
+		    "ip addr add 10.0.0.50/24 brd + dev ib0 && "
+		    "ip addr add 10.0.0.51/24 dev ib0 label ib0:1 && "
+		    "ip addr add 10.1.0.1 peer 10.2.0.1/32 dev ib0 valid_lft 500 preferred_lft 400 && "
+		    "ip addr add 2001:db8::50/64 dev ib0 nodad metric 77 && "
+		    "ip addr add 2001:db8::51/64 dev ib0 nodad preferred_lft 0"),
+		0);
 	list = observe("ib0", 0);
 	assert_int_equal(list.v[0].n_addrs, 5);
 	addr = list.v[0].addrs;
-	assert_string_equal(addr_list(&list.v[0], text, sizeof(text)),
-			    "10.0.0.50/24 10.1.0.1/32 10.0.0.51/24 2001:db8::51/64 2001:db8::50/64 ");
+	assert_string_equal(
+		addr_list(&list.v[0], text, sizeof(text)),
+		"10.0.0.50/24 10.1.0.1/32 10.0.0.51/24 2001:db8::51/64 2001:db8::50/64 ");
 	assert_true(addr[0].has_broadcast);
 	assert_memory_equal(addr[0].broadcast, "\x0a\0\0\xff", 4);
 	assert_false(addr[0].flags & IFA_F_SECONDARY);
@@ -190,8 +196,12 @@ static void ipoib_by_sysfs(void **state)
 	const struct np_netdev *dev;
 	char text[32 * 3];
 	static const char *const files[][2] = {
-		{ "address", GUIDE_HWADDR "\n" }, { "mode", "connected\n" }, { "pkey", "0xffff\n" },
-		{ "umcast", "0\n" }, { "dev_port", "1\n" }, { "device/infiniband/mlx4_0", NULL },
+		{ "address", GUIDE_HWADDR "\n" },
+		{ "mode", "connected\n" },
+		{ "pkey", "0xffff\n" },
+		{ "umcast", "0\n" },
+		{ "dev_port", "1\n" },
+		{ "device/infiniband/mlx4_0", NULL },
 	};
 
 	(void)state;
@@ -214,8 +224,12 @@ static void nonsense_in_sysfs_is_unknown(void **state)
 	_cleanup_close_ int fd = make_ib("ib0");
 	np_auto_netdevs struct np_netdevs list = { 0 };
 	static const char *const files[][2] = {
-		{ "address", "80:00:zz\n" }, { "mode", "hybrid\n" }, { "pkey", "0x1ffff\n" },
-		{ "umcast", "perhaps\n" }, { "dev_port", "-1\n" }, { "dev_id", "\n" },
+		{ "address", "80:00:zz\n" },
+		{ "mode", "hybrid\n" },
+		{ "pkey", "0x1ffff\n" },
+		{ "umcast", "perhaps\n" },
+		{ "dev_port", "-1\n" },
+		{ "dev_id", "\n" },
 		{ "device/infiniband/mlx5_0", NULL },
 	};
 
@@ -260,7 +274,9 @@ static void foreign_sysfs_is_not_believed(void **state)
 	_cleanup_close_ int fd = make_ib("ib0");
 	np_auto_netdevs struct np_netdevs list = { 0 };
 	static const char *const files[][2] = {
-		{ "ifindex", "4711\n" }, { "address", GUIDE_HWADDR "\n" }, { "mode", "connected\n" },
+		{ "ifindex", "4711\n" },
+		{ "address", GUIDE_HWADDR "\n" },
+		{ "mode", "connected\n" },
 	};
 
 	(void)state;
@@ -274,10 +290,16 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, fresh_net, close_net)
 	const struct CMUnitTest tests[] = {
-		T(named_finds_by_name_and_altname), T(no_names_no_netdevs), T(link_attributes),
-		T(addresses_in_order), T(promote_secondaries_in_force), T(names_from_sysfs),
-		T(ipoib_by_sysfs), T(nonsense_in_sysfs_is_unknown),
-		T(owner_by_port_guid), T(foreign_sysfs_is_not_believed),
+		T(named_finds_by_name_and_altname),
+		T(no_names_no_netdevs),
+		T(link_attributes),
+		T(addresses_in_order),
+		T(promote_secondaries_in_force),
+		T(names_from_sysfs),
+		T(ipoib_by_sysfs),
+		T(nonsense_in_sysfs_is_unknown),
+		T(owner_by_port_guid),
+		T(foreign_sysfs_is_not_believed),
 	};
 
 	need_namespaces("test_netlink_observe");

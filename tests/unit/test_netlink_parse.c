@@ -98,7 +98,9 @@ static void malformed_links(void **state)
 
 static void malformed_addresses(void **state)
 {
-	const struct ifaddrmsg ifa = { .ifa_family = AF_INET6, .ifa_prefixlen = 64, .ifa_index = 7 };
+	const struct ifaddrmsg ifa = { .ifa_family = AF_INET6,
+				       .ifa_prefixlen = 64,
+				       .ifa_index = 7 };
 	np_auto_nl_msg struct nl_msg *msg = np_nl_msg(RTM_NEWADDR, 0, &ifa, sizeof(ifa));
 	const uint8_t bytes[16] = { 0x20, 0x01, 0x0d, 0xb8 };
 	const struct nlmsghdr *nlh = nlmsg_hdr(msg);
@@ -225,9 +227,13 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, new_root, remove_root)
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ipoib_by_netlink), cmocka_unit_test(malformed_links),
-		cmocka_unit_test(malformed_addresses), cmocka_unit_test(words),
-		T(managers), T(ifupdown_files), T(unreadable_is_unknown),
+		cmocka_unit_test(ipoib_by_netlink),
+		cmocka_unit_test(malformed_links),
+		cmocka_unit_test(malformed_addresses),
+		cmocka_unit_test(words),
+		T(managers),
+		T(ifupdown_files),
+		T(unreadable_is_unknown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,7 +28,8 @@ static void owner_both_ways(void **state)
 			     "ip addr add 10.0.0.50/16 dev eth1 && "
 			     "ip addr add 2001:db8::50/64 dev eth1 nodad && "
 			     "ip addr add 192.168.7.7/32 dev lo && "
-			     "ip route add default via 10.0.0.1 dev eth1"), 0);
+			     "ip route add default via 10.0.0.1 dev eth1"),
+			 0);
 	assert_true(owner_of("10.0.0.50/24", 0).local);
 	assert_string_equal(owner_of("10.0.0.50/24", 0).ifname, "eth1");
 	assert_int_equal(owner_of("10.0.0.50/24", 0).ifindex, index_of("eth1"));
@@ -64,12 +65,14 @@ static void down_netdev(void **state)
 static void no_route_is_no_owner(void **state)
 {
 	(void)state;
-	assert_int_equal(run("ip link set lo up && ip route add blackhole 10.1.0.0/16 && "
-			     "ip route add unreachable 10.2.0.0/16 && "
-			     "ip route add prohibit 10.3.0.0/16 && ip route add throw 10.4.0.0/16 && "
-			     "ip -6 route add blackhole 2001:db8:1::/48 && "
-			     "ip -6 route add unreachable 2001:db8:2::/48 && "
-			     "ip -6 route add prohibit 2001:db8:3::/48"), 0);
+	assert_int_equal(
+		run("ip link set lo up && ip route add blackhole 10.1.0.0/16 && "
+		    "ip route add unreachable 10.2.0.0/16 && "
+		    "ip route add prohibit 10.3.0.0/16 && ip route add throw 10.4.0.0/16 && "
+		    "ip -6 route add blackhole 2001:db8:1::/48 && "
+		    "ip -6 route add unreachable 2001:db8:2::/48 && "
+		    "ip -6 route add prohibit 2001:db8:3::/48"),
+		0);
 	assert_false(looked_up("10.9.0.1/24").local);
 	assert_false(looked_up("10.1.0.1/24").local);
 	assert_false(looked_up("10.2.0.1/24").local);
@@ -103,14 +106,16 @@ static void routes_of_the_main_table(void **state)
 	(void)state;
 	assert_int_equal(np_routes_observe(nl, &routes, &err), 0);
 	assert_int_equal(routes.n, 0);
-	assert_int_equal(run("ip link add eth1 type veth peer name p1 && ip link set eth1 up && "
-			     "ip link set p1 up && ip link set ib0 up && "
-			     "ip addr add 10.0.0.50/24 dev ib0 && ip addr add 10.0.0.7/20 dev eth1 && "
-			     "ip addr add 2001:db8::50/64 dev ib0 nodad && "
-			     "ip route add 172.16.0.0/12 via 10.0.0.1 dev ib0 && "
-			     "ip route add 172.32.0.0/16 dev eth1 table 77 && "
-			     "ip route add default metric 10 nexthop via 10.0.0.1 dev ib0 nexthop via 10.0.1.1 dev eth1 && "
-			     "ip -6 route add default via 2001:db8::1 dev ib0"), 0);
+	assert_int_equal(
+		run("ip link add eth1 type veth peer name p1 && ip link set eth1 up && "
+		    "ip link set p1 up && ip link set ib0 up && "
+		    "ip addr add 10.0.0.50/24 dev ib0 && ip addr add 10.0.0.7/20 dev eth1 && "
+		    "ip addr add 2001:db8::50/64 dev ib0 nodad && "
+		    "ip route add 172.16.0.0/12 via 10.0.0.1 dev ib0 && "
+		    "ip route add 172.32.0.0/16 dev eth1 table 77 && "
+		    "ip route add default metric 10 nexthop via 10.0.0.1 dev ib0 nexthop via 10.0.1.1 dev eth1 && "
+		    "ip -6 route add default via 2001:db8::1 dev ib0"),
+		0);
 	assert_int_equal(np_routes_observe(nl, &routes, &err), 0);
 	assert_int_equal(routes.n, 6);
 	route = find(&routes, AF_INET, false, "ib0");
@@ -133,7 +138,9 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, fresh_net, close_net)
 	const struct CMUnitTest tests[] = {
-		T(owner_both_ways), T(down_netdev), T(no_route_is_no_owner),
+		T(owner_both_ways),
+		T(down_netdev),
+		T(no_route_is_no_owner),
 		T(routes_of_the_main_table),
 	};
 

@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-#define OTHERS	  200
+#define OTHERS	   200
 #define ADDRS_EACH 10
 
 static double now_us(void)
@@ -52,7 +52,8 @@ static void make_others(void)
 		fprintf(batch, "link add ve%d type veth peer name vp%d\n", i, i);
 	for (int i = 0; i < OTHERS / 2; i++)
 		for (int j = 0; j < ADDRS_EACH; j++)
-			fprintf(batch, "addr add 10.%d.%d.1/24 dev ve%d\naddr add 10.%d.%d.2/24 dev vp%d\n",
+			fprintf(batch,
+				"addr add 10.%d.%d.1/24 dev ve%d\naddr add 10.%d.%d.2/24 dev vp%d\n",
 				i + 1, j, i, i + 1, j + 100, i);
 	assert_int_equal(pclose(batch), 0);
 }
@@ -69,8 +70,8 @@ static void a_crowded_host(void **state)
 	(void)state;
 	assert_int_equal(add("ib0", "10.0.0.50/24"), 0);
 	alone = median_us(false);
-	printf("observe_named, alone:             %.1f us (%.1f us with opening the socket)\n", alone,
-	       median_us(true));
+	printf("observe_named, alone:             %.1f us (%.1f us with opening the socket)\n",
+	       alone, median_us(true));
 	make_others();
 	crowded = median_us(false);
 	printf("observe_named, %d netdevs, %d addresses beside: %.1f us (%.1f us with opening)\n",
@@ -113,7 +114,8 @@ static void a_restless_host(void **state)
 	assert_int_equal(add("ib0", "10.0.0.50/24"), 0);
 	make_others();
 	churn = popen("(for i in $(seq 1500); do echo addr add 172.16.0.1/24 dev lo; "
-		      "echo addr del 172.16.0.1/24 dev lo; done) | ip -batch - >/dev/null", "re");
+		      "echo addr del 172.16.0.1/24 dev lo; done) | ip -batch - >/dev/null",
+		      "re");
 	assert_non_null(churn);
 	for (int i = 0; i < 40; i++) {
 		np_auto_netdevs struct np_netdevs all = { 0 }, one = { 0 };

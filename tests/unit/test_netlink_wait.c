@@ -127,8 +127,12 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, fresh_net, close_net)
 	const struct CMUnitTest tests[] = {
-		T(no_carrier_ends_at_the_deadline), T(running_already), T(carrier_comes),
-		T(netdev_goes_away), T(lost_events_are_no_lost_carrier), T(signal_ends_it),
+		T(no_carrier_ends_at_the_deadline),
+		T(running_already),
+		T(carrier_comes),
+		T(netdev_goes_away),
+		T(lost_events_are_no_lost_carrier),
+		T(signal_ends_it),
 	};
 
 	need_namespaces("test_netlink_wait");

@@ -99,7 +99,8 @@ static void run_forward(struct scene *s)
 	HOLDS(again.n == 0);
 }
 
-/* The inverses, last first, give back the same set of addresses; stopped anywhere. */
+/* The inverses, last first, give back the same addresses with the same primary ones;
+ * stopped anywhere. */
 static void run_back(struct scene *s)
 {
 	np_auto_actions struct np_actions actions = { 0 };
@@ -119,8 +120,13 @@ static void run_back(struct scene *s)
 			np_action_done(&undo);
 		}
 		HOLDS(k.n == s->start.n);
-		for (size_t i = 0; i < k.n; i++)
+		for (size_t i = 0; i < k.n; i++) {
+			char text[NP_INET_STRLEN];
+
+			np_inet_str(&k.v[i].inet, text);
 			HOLDS(kernel_has(&s->start, &k.v[i].inet));
+			HOLDS(kernel_is_primary(&k, text) == kernel_is_primary(&s->start, text));
+		}
 	}
 }
 

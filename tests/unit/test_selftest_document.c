@@ -123,8 +123,8 @@ static int parse(const char *const *words, struct np_options *out, struct np_err
 
 static void options_around_the_rung(void **state)
 {
-	const char *const words[] = { "--full", "rc", "--device=mlx5_0:1", "--timeout-ms", "500",
-				      "--env", "UCX_IB_SL=1", NULL };
+	const char *const words[] = { "--full", "rc",	 "--device=mlx5_0:1", "--timeout-ms",
+				      "500",	"--env", "UCX_IB_SL=1",	      NULL };
 	np_auto_options struct np_options options = { 0 };
 	struct np_err err;
 
@@ -141,11 +141,19 @@ static void options_around_the_rung(void **state)
 static void wrong_command_lines(void **state)
 {
 	static const char *const lines[][4] = {
-		{ NULL }, { "rcc", NULL }, { "rc", "tcp", NULL }, { "rc", "--devise", "x", NULL },
-		{ "rc", "--device", NULL }, { "rc", "--timeout-ms", "0", NULL },
-		{ "rc", "--timeout-ms", "1e3", NULL }, { "rc", "--timeout-ms=99999999999", NULL },
-		{ "rc", "--full=yes", NULL }, { "rc", "--env", "=x", NULL },
-		{ "rc", "--env", "NAME", NULL }, { "rc", "--env", "A B=x", NULL }, { "rc", "-", NULL },
+		{ NULL },
+		{ "rcc", NULL },
+		{ "rc", "tcp", NULL },
+		{ "rc", "--devise", "x", NULL },
+		{ "rc", "--device", NULL },
+		{ "rc", "--timeout-ms", "0", NULL },
+		{ "rc", "--timeout-ms", "1e3", NULL },
+		{ "rc", "--timeout-ms=99999999999", NULL },
+		{ "rc", "--full=yes", NULL },
+		{ "rc", "--env", "=x", NULL },
+		{ "rc", "--env", "NAME", NULL },
+		{ "rc", "--env", "A B=x", NULL },
+		{ "rc", "-", NULL },
 	};
 	struct np_options options = { 0 };
 	struct np_err err;
@@ -162,8 +170,9 @@ static void wrong_command_lines(void **state)
 
 static void ucx_settings_are_not_inherited(void **state)
 {
-	char *env[] = { (char *)"UCX_TLS=all", (char *)"PATH=/bin", (char *)"HOME=/root",
-			(char *)"UCX_", (char *)"UCXPY_X=1", (char *)"HOMEDIR=/x",
+	char *env[] = { (char *)"UCX_TLS=all",	       (char *)"PATH=/bin",
+			(char *)"HOME=/root",	       (char *)"UCX_",
+			(char *)"UCXPY_X=1",	       (char *)"HOMEDIR=/x",
 			(char *)"UCX_LOG_LEVEL=debug", NULL };
 
 	(void)state;
@@ -177,8 +186,8 @@ static void ucx_settings_are_not_inherited(void **state)
 
 static void addresses(void **state)
 {
-	static const char *const wrong[] = { "", "10.0.0", "10.0.0.256", "ib0", "::g",
-					     "10.0.0.1 ", "%s%n" };
+	static const char *const wrong[] = { "",    "10.0.0",	 "10.0.0.256", "ib0",
+					     "::g", "10.0.0.1 ", "%s%n" };
 	struct np_err err;
 	char out[64];
 

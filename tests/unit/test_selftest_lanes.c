@@ -82,8 +82,10 @@ static void names_with_dots(void **state)
 	struct np_ucx_lanes lanes;
 
 	(void)state;
-	assert_int_equal(np_ucx_lanes_parse("# lane[0]:  0:tcp/ib0.8001.0 md[0] -> md[0]/tcp/sysdev[255] am\n",
-					    &lanes), 0);
+	assert_int_equal(np_ucx_lanes_parse(
+				 "# lane[0]:  0:tcp/ib0.8001.0 md[0] -> md[0]/tcp/sysdev[255] am\n",
+				 &lanes),
+			 0);
 	assert_string_equal(lanes.v[0].device, "ib0.8001");
 	assert_true(np_ucx_lanes_only(&lanes, tcp_only, "ib0.8001"));
 }
@@ -93,9 +95,11 @@ static void another_carrier_is_seen(void **state)
 	struct np_ucx_lanes lanes;
 
 	(void)state;
-	assert_int_equal(np_ucx_lanes_parse(
-		"lane[0]: 0:self/memory0.0 md[0] -> md[0]/self/sysdev[255] am\n"
-		"lane[1]: 1:tcp/ib0.0 md[1] -> md[1]/tcp/sysdev[255] rma_bw#0\n", &lanes), 0);
+	assert_int_equal(
+		np_ucx_lanes_parse("lane[0]: 0:self/memory0.0 md[0] -> md[0]/self/sysdev[255] am\n"
+				   "lane[1]: 1:tcp/ib0.0 md[1] -> md[1]/tcp/sysdev[255] rma_bw#0\n",
+				   &lanes),
+		0);
 	assert_false(np_ucx_lanes_only(&lanes, tcp_only, NULL));
 }
 
@@ -104,17 +108,28 @@ static void only_wireup_is_no_proof(void **state)
 	struct np_ucx_lanes lanes;
 
 	(void)state;
-	assert_int_equal(np_ucx_lanes_parse("lane[0]: 0:tcp/ib0.0 md[0] -> md[0]/tcp/sysdev[255] wireup\n",
-					    &lanes), 0);
+	assert_int_equal(
+		np_ucx_lanes_parse("lane[0]: 0:tcp/ib0.0 md[0] -> md[0]/tcp/sysdev[255] wireup\n",
+				   &lanes),
+		0);
 	assert_false(np_ucx_lanes_only(&lanes, tcp_only, NULL));
 }
 
 static void what_cannot_be_read(void **state)
 {
 	static const char *const broken[] = {
-		"", "\n\n", "lane[", "lane[0]:", "lane[0]: cm tcp\n", "lane[0]: 0:tcp -> x am\n",
-		"lane[0]: 0:/ib0 -> x am\n", "lane[0]: 0:tcp/ -> x am", "# UCP endpoint\n",
-		"lane[0] 0:tcp/ib0.0 md[0] -> am\n", "lane[0]: tcp/ib0.0 -> am", "lane[0]: -> :a/b\n",
+		"",
+		"\n\n",
+		"lane[",
+		"lane[0]:",
+		"lane[0]: cm tcp\n",
+		"lane[0]: 0:tcp -> x am\n",
+		"lane[0]: 0:/ib0 -> x am\n",
+		"lane[0]: 0:tcp/ -> x am",
+		"# UCP endpoint\n",
+		"lane[0] 0:tcp/ib0.0 md[0] -> am\n",
+		"lane[0]: tcp/ib0.0 -> am",
+		"lane[0]: -> :a/b\n",
 	};
 	struct np_ucx_lanes lanes;
 	char text[8];

@@ -85,7 +85,8 @@ static void messages_differ(void **state)
 	(void)state;
 	for (uint64_t sequence = 0; sequence < 2000; sequence++) {
 		np_pattern_fill(a, sizeof(a), np_pattern_seed(9, sequence));
-		assert_false(np_pattern_check(a, sizeof(a), np_pattern_seed(9, sequence + 1), &diff));
+		assert_false(
+			np_pattern_check(a, sizeof(a), np_pattern_seed(9, sequence + 1), &diff));
 		assert_false(np_pattern_check(a, sizeof(a), np_pattern_seed(10, sequence), &diff));
 	}
 	np_pattern_fill(a, sizeof(a), np_pattern_seed(9, 1));

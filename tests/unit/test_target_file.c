@@ -99,7 +99,7 @@ static void test_bytes(void **state)
 static void test_restore_attr(void **state)
 {
 	struct world *w = *state;
-	struct np_file_attr attr = {.mode = 0640, .uid = uid, .gid = gid};
+	struct np_file_attr attr = { .mode = 0640, .uid = uid, .gid = gid };
 	struct np_err err;
 	struct stat st;
 
@@ -172,7 +172,7 @@ static void test_symlink(void **state)
 static void test_kinds(void **state)
 {
 	struct world *w = *state;
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	assert_int_equal(mkfifo(w->conf, 0600), 0);
@@ -315,7 +315,7 @@ static void test_closed_home(void **state)
 
 static void test_init_refuses(void **state)
 {
-	static const char *const names[] = {"", ".", "..", "a/b", "/etc/shadow"};
+	static const char *const names[] = { "", ".", "..", "a/b", "/etc/shadow" };
 	struct np_target_file f;
 
 	(void)state;
@@ -324,7 +324,8 @@ static void test_init_refuses(void **state)
 				 -EINVAL);
 	/* cut, it would be the name of another user */
 	assert_int_equal(np_target_file_init_home(&f, "a123456789012345678901234567890123", 1, 1,
-						  "/home/u", NAME), -EINVAL);
+						  "/home/u", NAME),
+			 -EINVAL);
 	assert_int_equal(np_target_file_init_etc(&f, "etc/x"), -EINVAL);
 	assert_int_equal(np_target_file_init_etc(&f, "/etc/"), -EINVAL);
 	assert_int_equal(np_target_file_init_image(&f, "img", "/etc/x"), -EINVAL);
@@ -334,10 +335,10 @@ static void test_network_fs(void **state)
 {
 	(void)state;
 	assert_true(np_target_fs_is_network(0x6969));	   /* NFS */
-	assert_true(np_target_fs_is_network(0x0bd00bd0)); /* Lustre */
-	assert_true(np_target_fs_is_network(0x47504653)); /* GPFS */
-	assert_true(np_target_fs_is_network(0x19830326)); /* BeeGFS */
-	assert_true(np_target_fs_is_network(0xff534d42)); /* CIFS */
+	assert_true(np_target_fs_is_network(0x0bd00bd0));  /* Lustre */
+	assert_true(np_target_fs_is_network(0x47504653));  /* GPFS */
+	assert_true(np_target_fs_is_network(0x19830326));  /* BeeGFS */
+	assert_true(np_target_fs_is_network(0xff534d42));  /* CIFS */
 	assert_false(np_target_fs_is_network(0x01021994)); /* tmpfs */
 	assert_false(np_target_fs_is_network(0xef53));	   /* ext4 */
 	assert_false(np_target_fs_is_network(0x65735546)); /* FUSE: may be anything */

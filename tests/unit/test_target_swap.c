@@ -20,7 +20,7 @@ static void block_openat2(int num)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned int)num),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog program = {.len = NP_ARRAY_SIZE(code), .filter = code};
+	struct sock_fprog program = { .len = NP_ARRAY_SIZE(code), .filter = code };
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
 	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
@@ -61,7 +61,7 @@ static int try_steps(struct world *w, int num)
 
 static void test_without_openat2(void **state)
 {
-	static const int nums[] = {ENOSYS, EPERM};
+	static const int nums[] = { ENOSYS, EPERM };
 	struct world *w = *state;
 	char path[120];
 

@@ -60,7 +60,8 @@ static void test_profiles(void **state)
 	in.profile = NP_UCX_STANDARD;
 	check(&in, "UCX_TLS=rc,cuda_copy,cuda_ipc,tcp,sm,self UCX_NET_DEVICES=" HCAS ",ib0");
 	in.gdr_copy = true;
-	check(&in, "UCX_TLS=rc,cuda_copy,cuda_ipc,gdr_copy,tcp,sm,self UCX_NET_DEVICES=" HCAS ",ib0");
+	check(&in,
+	      "UCX_TLS=rc,cuda_copy,cuda_ipc,gdr_copy,tcp,sm,self UCX_NET_DEVICES=" HCAS ",ib0");
 	in.profile = NP_UCX_GUIDE;
 	check(&in, "UCX_TLS=rc,cuda_copy,cuda_ipc,gdr_copy UCX_NET_DEVICES=" HCAS);
 	in.profile = NP_UCX_DASK;
@@ -83,9 +84,9 @@ static void test_profiles(void **state)
 
 static void test_no_hca(void **state)
 {
-	static const enum np_ucx_profile profiles[] = {NP_UCX_STANDARD, NP_UCX_GUIDE};
-	static const char *const tls[] = {"UCX_TLS=rc,cuda_copy,cuda_ipc,tcp,sm,self",
-					  "UCX_TLS=rc,cuda_copy,cuda_ipc"};
+	static const enum np_ucx_profile profiles[] = { NP_UCX_STANDARD, NP_UCX_GUIDE };
+	static const char *const tls[] = { "UCX_TLS=rc,cuda_copy,cuda_ipc,tcp,sm,self",
+					   "UCX_TLS=rc,cuda_copy,cuda_ipc" };
 	struct fixture *f = *state;
 	struct np_strv none = { 0 };
 
@@ -119,8 +120,9 @@ static void test_overrides(void **state)
 static void test_bad_values(void **state)
 {
 	static const char *const bad[] = {
-		"", " ", "rc sm", "rc;id", "$(id)", "`id`", "rc'", "rc\"", "rc\\", "rc\n", "rc!",
-		"rc&", "rc|x", "rc>x", "~", "*", "rc#x", "rc%", "@", "\xc3\xa9", "rc\x01", "{a}",
+		"",	" ",	"rc sm", "rc;id",    "$(id)",  "`id`", "rc'", "rc\"",
+		"rc\\", "rc\n", "rc!",	 "rc&",	     "rc|x",   "rc>x", "~",   "*",
+		"rc#x", "rc%",	"@",	 "\xc3\xa9", "rc\x01", "{a}",
 	};
 	struct fixture *f = *state;
 	struct np_env env = { 0 };
@@ -159,8 +161,8 @@ static void test_parse(void **state)
 static void test_render(void **state)
 {
 	char name_value[] = "rc,tcp";
-	struct np_env_var var = {.name = "UCX_TLS", .value = name_value};
-	struct np_env env = {.v = &var, .n = 1}, empty = { 0 };
+	struct np_env_var var = { .name = "UCX_TLS", .value = name_value };
+	struct np_env env = { .v = &var, .n = 1 }, empty = { 0 };
 	np_auto_buf struct np_buf out = { 0 };
 
 	(void)state;
@@ -184,14 +186,14 @@ static void test_render(void **state)
 static void test_render_refuses(void **state)
 {
 	char bad_value[] = "a'b", good_value[] = "a";
-	struct np_env_var vars[] = {{.name = "UCX_TLS", .value = bad_value},
-				    {.name = "ucx;id", .value = good_value},
-				    {.name = "", .value = good_value}};
+	struct np_env_var vars[] = { { .name = "UCX_TLS", .value = bad_value },
+				     { .name = "ucx;id", .value = good_value },
+				     { .name = "", .value = good_value } };
 	np_auto_buf struct np_buf out = { 0 };
 
 	(void)state;
 	for (size_t i = 0; i < NP_ARRAY_SIZE(vars); i++) {
-		struct np_env env = {.v = &vars[i], .n = 1};
+		struct np_env env = { .v = &vars[i], .n = 1 };
 
 		assert_int_equal(np_ucx_render_sh(&env, &out), -EINVAL);
 		assert_int_equal(np_ucx_render_csh(&env, &out), -EINVAL);

@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2016,SC2034 # filters of jq; variables of the scenarios
 # SPDX-License-Identifier: MIT
 # What the scenarios share; sourced by each. A scenario runs as root under bash -eu: in
 # the test VM, or on a physical node with NODEPREP_HW=1. It ends with 0 when all came as

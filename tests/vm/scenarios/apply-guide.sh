@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2016 # jq and bash -c have their own $
 # SPDX-License-Identifier: MIT
 # The guide's job from a bare boot: apply gives ib0 its address, the port is ACTIVE, data
 # moves over rc and tcp. A second apply finds nothing to do.
@@ -6,6 +6,7 @@
 # seconds: 240
 # hw: yes
 
+# shellcheck source=/dev/null
 . "${VM_LIB:-/vm/lib.sh}"
 [ "$HW" = 1 ] || [ -z "$(ls /sys/class/infiniband 2>/dev/null)" ] || fail "this boot is not bare"
 softib_node

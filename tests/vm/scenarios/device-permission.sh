@@ -6,6 +6,7 @@
 # seconds: 240
 # hw: no, it closes a device to other users
 
+# shellcheck source=/dev/null
 . "${VM_LIB:-/vm/lib.sh}"
 softib_node
 must 0 nodeprep apply --ip "$IP" --no-selftest

@@ -7,6 +7,7 @@
 # seconds: 120
 # hw: no, it removes the HCA
 
+# shellcheck source=/dev/null
 . "${VM_LIB:-/vm/lib.sh}"
 softib_param state=2
 softib_node

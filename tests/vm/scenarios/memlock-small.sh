@@ -5,6 +5,7 @@
 # seconds: 90
 # hw: yes
 
+# shellcheck source=/dev/null
 . "${VM_LIB:-/vm/lib.sh}"
 softib_node
 must 0 nodeprep apply --ip "$IP" --no-selftest

@@ -6,6 +6,7 @@
 # seconds: 120
 # hw: no, it changes the mode of a netdev in use
 
+# shellcheck source=/dev/null
 . "${VM_LIB:-/vm/lib.sh}"
 want() { printf '[netdev ib0]\naddress = 10.0.0.50/24\n%s\n' "$1" >/etc/nodeprep/nodeprep.conf; }
 is() {

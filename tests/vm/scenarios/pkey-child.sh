@@ -6,6 +6,7 @@
 # seconds: 90
 # hw: no, it needs a partition that the fabric may not have
 
+# shellcheck source=/dev/null
 . "${VM_LIB:-/vm/lib.sh}"
 softib_node
 ip link add link ib0 name ib0.8001 type ipoib pkey 0x8001

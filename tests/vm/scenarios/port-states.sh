@@ -7,6 +7,7 @@
 # seconds: 150
 # hw: no, it turns ports off
 
+# shellcheck source=/dev/null
 . "${VM_LIB:-/vm/lib.sh}"
 softib_param state=1
 softib_node

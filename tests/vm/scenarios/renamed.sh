@@ -6,6 +6,7 @@
 # seconds: 60
 # hw: no, it renames a netdev
 
+# shellcheck source=/dev/null
 . "${VM_LIB:-/vm/lib.sh}"
 softib_node
 ip link set ib0 name ibp65s0

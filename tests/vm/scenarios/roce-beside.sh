@@ -6,6 +6,7 @@
 # seconds: 90
 # hw: no, it adds a software HCA
 
+# shellcheck source=/dev/null
 . "${VM_LIB:-/vm/lib.sh}"
 softib_node
 ip link add eth9 type dummy

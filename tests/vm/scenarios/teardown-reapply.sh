@@ -6,6 +6,7 @@
 # seconds: 90
 # hw: no, it unloads the InfiniBand stack
 
+# shellcheck source=/dev/null
 . "${VM_LIB:-/vm/lib.sh}"
 softib_node
 nodeprep_json 0 apply --ip 10.0.0.50/24 --no-selftest

@@ -6,6 +6,7 @@
 # seconds: 240
 # hw: no, it needs HCAs of these names
 
+# shellcheck source=/dev/null
 . "${VM_LIB:-/vm/lib.sh}"
 softib_node mlx5_10 mlx5_1 mlx5_0
 wait_for 5 test -e /sys/class/net/ib2

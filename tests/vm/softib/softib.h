@@ -21,8 +21,8 @@ struct softib {
 	__be64 guid;
 	u16 lid;
 	u16 sm_lid;
-	u16 width; /* enum ib_port_width */
-	u16 speed; /* enum ib_port_speed */
+	u16 width;     /* enum ib_port_width */
+	u16 speed;     /* enum ib_port_speed */
 	u8 phys_state; /* 0: as the state implies */
 	struct platform_device *parent;
 	struct dentry *dir;
@@ -82,9 +82,9 @@ int softib_wc_flags(struct sk_buff *skb);
 u16 softib_slid(struct sk_buff *skb);
 
 #define SOFTIB_ATTRS &softib_attr_hca_type.attr, &softib_attr_board_id.attr
-#define SOFTIB_OPS                                                                                 \
-	.query_pkey = softib_query_pkey, .query_port = softib_query_port,                          \
-	.query_gid = softib_query_gid, .process_mad = softib_process_mad,                          \
+#define SOFTIB_OPS \
+	.query_pkey = softib_query_pkey, .query_port = softib_query_port, \
+	.query_gid = softib_query_gid, .process_mad = softib_process_mad, \
 	.get_dev_fw_str = softib_fw_str, .disassociate_ucontext = softib_disassociate
 
 #endif

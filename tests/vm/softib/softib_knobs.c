@@ -25,13 +25,11 @@ struct word {
 	u16 value;
 };
 
-static const struct word state_words[] = {
-	{ "DOWN", IB_PORT_DOWN },
-	{ "INIT", IB_PORT_INIT },
-	{ "ARMED", IB_PORT_ARMED },
-	{ "ACTIVE", IB_PORT_ACTIVE },
-	{}
-};
+static const struct word state_words[] = { { "DOWN", IB_PORT_DOWN },
+					   { "INIT", IB_PORT_INIT },
+					   { "ARMED", IB_PORT_ARMED },
+					   { "ACTIVE", IB_PORT_ACTIVE },
+					   {} };
 /* spelled as in sysfs */
 static const struct word phys_words[] = {
 	{ "Sleep", IB_PORT_PHYS_STATE_SLEEP },
@@ -42,14 +40,13 @@ static const struct word phys_words[] = {
 	{ "LinkErrorRecovery", IB_PORT_PHYS_STATE_LINK_ERROR_RECOVERY },
 	{}
 };
-static const struct word width_words[] = {
-	{ "1X", IB_WIDTH_1X },   { "2X", IB_WIDTH_2X },	  { "4X", IB_WIDTH_4X },
-	{ "8X", IB_WIDTH_8X }, { "12X", IB_WIDTH_12X }, {}
-};
+static const struct word width_words[] = { { "1X", IB_WIDTH_1X },   { "2X", IB_WIDTH_2X },
+					   { "4X", IB_WIDTH_4X },   { "8X", IB_WIDTH_8X },
+					   { "12X", IB_WIDTH_12X }, {} };
 static const struct word speed_words[] = {
-	{ "SDR", IB_SPEED_SDR }, { "DDR", IB_SPEED_DDR }, { "QDR", IB_SPEED_QDR },
+	{ "SDR", IB_SPEED_SDR },     { "DDR", IB_SPEED_DDR }, { "QDR", IB_SPEED_QDR },
 	{ "FDR10", IB_SPEED_FDR10 }, { "FDR", IB_SPEED_FDR }, { "EDR", IB_SPEED_EDR },
-	{ "HDR", IB_SPEED_HDR }, { "NDR", IB_SPEED_NDR }, {}
+	{ "HDR", IB_SPEED_HDR },     { "NDR", IB_SPEED_NDR }, {}
 };
 
 static u16 get_state(struct rxe_dev *rxe)

@@ -11,8 +11,8 @@ u8 softib_phys_state(struct rxe_dev *rxe)
 {
 	if (rxe->softib.phys_state)
 		return rxe->softib.phys_state;
-	return rxe->port.attr.state == IB_PORT_DOWN ? IB_PORT_PHYS_STATE_POLLING
-						    : IB_PORT_PHYS_STATE_LINK_UP;
+	return rxe->port.attr.state == IB_PORT_DOWN ? IB_PORT_PHYS_STATE_POLLING :
+						      IB_PORT_PHYS_STATE_LINK_UP;
 }
 
 int softib_query_port(struct ib_device *dev, u32 port_num, struct ib_port_attr *attr)

@@ -19,7 +19,7 @@ MODULE_PARM_DESC(group_mtu, "MTU of the multicast groups: 4 for 2048 (default), 
 #define ATTR_PATH_RECORD    0x0035
 #define ATTR_MCMEMBER	    0x0038
 #define STATUS_NO_RECORDS   0x03
-#define STATUS_UNSUPPORTED  0x0c /* in the low byte: method and attribute do not go together */
+#define STATUS_UNSUPPORTED  0x0c     /* in the low byte: method and attribute do not go together */
 #define EXACTLY		    (2 << 6) /* selector in front of MTU, rate and lifetime */
 #define LIFETIME	    18
 #define QKEY		    0x0b1b /* of IPoIB's default partition */
@@ -78,8 +78,8 @@ static u8 answer_mcmember(u8 *r, bool leave)
 static u8 answer_path(struct rxe_dev *from, u8 *r)
 {
 	bool by_gid = memchr_inv(r + 8, 0, 16);
-	struct rxe_dev *to = by_gid ? softib_get_slot(softib_slot_of(r + 8))
-				    : softib_get_lid(get_unaligned_be16(r + 40));
+	struct rxe_dev *to = by_gid ? softib_get_slot(softib_slot_of(r + 8)) :
+				      softib_get_lid(get_unaligned_be16(r + 40));
 	bool reachable = to && softib_is_active(to);
 
 	if (reachable) {
