@@ -53,6 +53,12 @@ static void judge_addresses(const struct np_selected_netdev *sel, struct np_chec
 			np_buf_printf(&list, "%s%s", list.len ? ", " : "",
 				      np_inet_str(&dev->addrs[i].inet, text));
 	}
+	for (size_t i = 0; i < dev->n_addrs; i++)
+		if (is_asked(sel, &dev->addrs[i]) && !np_broadcast_is_right(&dev->addrs[i]))
+			np_checks_add(out, "netdev", dev->name, NP_CHECK_WARN, "netdev.broadcast",
+				      "take the address off and run nodeprep apply, from a console",
+				      "%s has not the broadcast address of its prefix",
+				      np_inet_str(&dev->addrs[i].inet, text));
 	if (list.len)
 		np_checks_add(out, "netdev", dev->name, NP_CHECK_OK, "netdev.address_foreign", NULL,
 			      "has addresses that the configuration does not name, %s: %s",

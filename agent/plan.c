@@ -44,10 +44,21 @@ static int plan_mode_and_mtu(const struct np_want_netdev *want, const struct np_
 	return 0;
 }
 
-/* Mode, MTU, administrative state, addresses: an address wants a netdev that is up. */
-static int plan_netdev(const struct np_selected_netdev *sel, struct np_actions *out,
-		       struct np_err *err)
+/* Routes that an address which is gone for a moment could take with it. */
+static bool carries_routes(const struct np_facts *facts, int ifindex)
 {
+	for (size_t i = 0; i < facts->routes.n; i++)
+		if (facts->routes.v[i].ifindex == ifindex &&
+		    (facts->routes.v[i].is_default || facts->routes.v[i].has_src))
+			return true;
+	return false;
+}
+
+/* Mode, MTU, administrative state, addresses: an address wants a netdev that is up. */
+static int plan_netdev(const struct np_facts *facts, const struct np_selected_netdev *selected,
+		       struct np_actions *out, struct np_err *err)
+{
+	struct np_selected_netdev careful = *selected, *sel = &careful;
 	const struct np_want_netdev *want = sel->want;
 	const struct np_netdev *dev = sel->dev;
 
@@ -57,6 +68,7 @@ static int plan_netdev(const struct np_selected_netdev *sel, struct np_actions *
 		return np_err_nomem(err);
 	if (!(dev->flags & IFF_UP) && !add_link_action(out, NP_ACTION_LINK, dev, 0, 1))
 		return np_err_nomem(err);
+	careful.keep_broadcast = carries_routes(facts, dev->ifindex);
 	return np_plan_addresses(sel, out, err);
 }
 
@@ -173,7 +185,7 @@ int np_plan_make(const struct np_config *cfg, const struct np_facts *facts, unsi
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < sel.n_netdevs && (parts & NP_PLAN_NETDEVS); i++) {
-		r = plan_netdev(&sel.netdevs[i], &actions, err);
+		r = plan_netdev(facts, &sel.netdevs[i], &actions, err);
 		if (r < 0)
 			return r;
 	}

@@ -214,13 +214,47 @@ static int insert_as_primary(struct state *st, const struct np_netdev_addr *addr
 	return r;
 }
 
+/* The kernel cannot change a broadcast address in place: the entry of @addr is
+ * made anew, in its old place within the subnet. */
+static int renew_broadcast(struct state *st, const struct np_netdev_addr *addr)
+{
+	struct np_netdev_addr *saved = calloc(st->n + 1, sizeof(*saved));
+	size_t n_saved = 0;
+	int r;
+
+	if (!saved)
+		return -ENOMEM;
+	r = set_aside(st, &addr->inet, NULL, saved, &n_saved);
+	for (size_t i = 0; i < n_saved; i++) {
+		if (!np_inet_equal(&saved[i].inet, &addr->inet))
+			continue;
+		saved[i].has_broadcast = true;
+		memcpy(saved[i].broadcast, addr->broadcast, sizeof(addr->broadcast));
+	}
+	if (r == 0)
+		r = put_back(st, saved, n_saved);
+	free(saved);
+	return r;
+}
+
+bool np_broadcast_is_right(const struct np_netdev_addr *addr)
+{
+	uint8_t right[4];
+
+	return !np_inet_broadcast(&addr->inet, right) ||
+	       (addr->has_broadcast && memcmp(right, addr->broadcast, sizeof(right)) == 0);
+}
+
 static int want_address(struct state *st, const struct np_inet *want)
 {
 	struct np_netdev_addr addr = { .inet = *want, .scope = RT_SCOPE_UNIVERSE };
+	size_t index = find(st, want);
 
 	addr.has_broadcast = np_inet_broadcast(want, addr.broadcast);
-	if (find(st, want) < st->n)
-		return 0;
+	if (index < st->n)
+		return np_broadcast_is_right(&st->v[index]) || st->sel->keep_broadcast ?
+			       0 :
+			       renew_broadcast(st, &addr);
 	if (count_lengths(st, want) == 0)
 		return add(st, &addr);
 	if (want->family == AF_INET)
@@ -232,10 +266,11 @@ static int want_address(struct state *st, const struct np_inet *want)
 	return add(st, &addr);
 }
 
-static int drop_the_rest(struct state *st)
+/* @foreign_only: not the stand-ins and wrong lengths of wanted addresses. */
+static int drop(struct state *st, bool foreign_only)
 {
 	for (size_t i = st->n; i-- > 0;) {
-		if (!must_go(st, &st->v[i]))
+		if (!must_go(st, &st->v[i]) || (foreign_only && is_wanted_addr(st, &st->v[i].inet)))
 			continue;
 		if (del_keeping_others(st, i) < 0)
 			return -ENOMEM;
@@ -259,10 +294,11 @@ int np_plan_addresses(const struct np_selected_netdev *sel, struct np_actions *o
 		return np_err_nomem(err);
 	if (st.n)
 		memcpy(st.v, sel->dev->addrs, st.n * sizeof(*st.v));
+	r = drop(&st, true);
 	for (size_t i = 0; i < sel->n_addrs && r == 0; i++)
 		r = want_address(&st, &sel->addrs[i]);
 	if (r == 0)
-		r = drop_the_rest(&st);
+		r = drop(&st, false);
 	free(st.v);
 	return r < 0 ? np_err_nomem(err) : 0;
 }
