@@ -158,6 +158,7 @@ void np_judge_ports(const struct np_config *cfg, const struct np_facts *facts,
 		    struct np_checks *out)
 {
 	size_t n_wanted = 0;
+	bool any_ignored = false;
 
 	for (size_t i = 0; i < facts->cas.n; i++) {
 		const struct np_ca *ca = &facts->cas.v[i];
@@ -170,6 +171,7 @@ void np_judge_ports(const struct np_config *cfg, const struct np_facts *facts,
 			struct verdict v = { out, target };
 
 			snprintf(target, sizeof(target), "%s:%d", ca->name, port->num);
+			any_ignored |= np_port_role(cfg, ca, port) == NP_PORT_IGNORED;
 			if (not_judged(&v, cfg, ca, port))
 				continue;
 			n_wanted++;
@@ -204,7 +206,12 @@ void np_judge_ports(const struct np_config *cfg, const struct np_facts *facts,
 		n_wanted++;
 	}
 	if (n_wanted == 0)
-		np_checks_add(out, "port", "node", NP_CHECK_FAIL, "port.none",
-			      "look for the adapter with lspci, and load its driver (mlx5_ib)",
-			      "no InfiniBand port on this node");
+		np_checks_add(
+			out, "port", "node", any_ignored ? NP_CHECK_WARN : NP_CHECK_FAIL,
+			"port.none",
+			any_ignored ?
+				"take a port out of [ports] ignore" :
+				"look for the adapter with lspci, and load its driver (mlx5_ib)",
+			any_ignored ? "every InfiniBand port is ignored" :
+				      "no InfiniBand port on this node");
 }

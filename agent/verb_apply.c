@@ -50,6 +50,26 @@ static int open_netlink(struct apply *ap)
 	return ap->nl ? 0 : np_netlink_open(&ap->nl, &ap->result->error);
 }
 
+/* What failed once without stopping the run (a refused file) is not tried again; a
+ * failed check says why. */
+static void drop_failed(struct np_actions *planned, const struct np_actions *all)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < planned->n; i++) {
+		bool failed = false;
+
+		for (size_t k = 0; k < all->n && planned->v[i].kind == NP_ACTION_FILE; k++)
+			failed |= all->v[k].status == NP_STATUS_FAILED &&
+				  np_streq(all->v[k].path, planned->v[i].path);
+		if (failed)
+			np_action_done(&planned->v[i]);
+		else
+			planned->v[kept++] = planned->v[i];
+	}
+	planned->n = kept;
+}
+
 /* Runs what the plan says for @parts. Returns the number of actions, or < 0. */
 static int run_plan(struct apply *ap, unsigned int parts)
 {
@@ -61,6 +81,7 @@ static int run_plan(struct apply *ap, unsigned int parts)
 	ap->refused |= r < 0 && r != -ENOMEM;
 	if (r < 0)
 		return r;
+	drop_failed(&planned, all);
 	n = planned.n;
 	if (n == 0)
 		return 0;
@@ -76,10 +97,9 @@ static int run_plan(struct apply *ap, unsigned int parts)
 	return r < 0 ? r : (int)n;
 }
 
-/* Did anything of actions[from..] succeed? */
-static bool any_done(const struct np_actions *actions, size_t from)
+static bool any_done(const struct np_actions *actions)
 {
-	for (size_t i = from; i < actions->n; i++)
+	for (size_t i = 0; i < actions->n; i++)
 		if (actions->v[i].status == NP_STATUS_DONE)
 			return true;
 	return false;
@@ -104,7 +124,6 @@ static int converge(struct apply *ap)
 {
 	for (int round = 0; round < MAX_ROUNDS; round++) {
 		bool alone = !ap->waited && np_wait_needed(ap->cfg, &ap->facts, &ap->sel);
-		size_t from = ap->result->actions.n;
 		int changed = run_plan(ap, alone ? NP_PLAN_NETDEVS : NP_PLAN_ALL), r;
 
 		if (changed < 0)
@@ -124,8 +143,7 @@ static int converge(struct apply *ap)
 			continue;
 		}
 		ap->result->converged = changed == 0;
-		/* what is refused once (a file that became hostile) is not tried again */
-		if (changed == 0 || !any_done(&ap->result->actions, from))
+		if (changed == 0)
 			return 0;
 	}
 	return 0;
@@ -135,7 +153,7 @@ static int roll_back(struct apply *ap)
 {
 	struct np_result *result = ap->result;
 	struct np_err why = result->error, undo = { 0 };
-	bool touched = any_done(&result->actions, 0);
+	bool touched = any_done(&result->actions);
 	size_t lost = ap->nl ? np_rollback(ap->nl, &result->actions, &undo) : 0;
 
 	result->error = why;
@@ -223,7 +241,7 @@ static int finish(struct apply *ap, const struct np_cli *cli)
 			"there is still something to do");
 	if (!cli->no_selftest && run_selftest(ap, cli) < 0)
 		return roll_back(ap);
-	result->changed = any_done(&result->actions, 0);
+	result->changed = any_done(&result->actions);
 	if (result->actions.n)
 		np_journal_close();
 	result->exit = np_result_ready(result) ? NP_EXIT_READY : NP_EXIT_NOT_READY;

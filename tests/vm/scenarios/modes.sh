@@ -1,7 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
-# Datagram and connected mode by configuration, their MTUs, the way back, and a netdev that
-# refuses connected mode: datagram stays with the port's MTU, and a warning says so (C32).
+# Datagram and connected mode by configuration, their MTUs, and the way back.
 # boot: links
 # seconds: 120
 # hw: no, it changes the mode of a netdev in use
@@ -27,15 +26,3 @@ want "mode = datagram"
 nodeprep_json 0 apply --no-selftest
 is "datagram 2044"
 nodeprep_json 0 selftest tcp "${PATIENT[@]}"
-
-say "a netdev that refuses connected mode"
-bash /vm/reset.sh
-softib_param connected=N
-softib_node
-want "mode = connected"
-nodeprep_json 0 apply --no-selftest
-is "datagram 2044"
-holds 'any(.checks[]; .target == "ib0" and .status == "warn")'
-holds '.ready'
-nodeprep_json 0 apply --no-selftest
-holds '.changed == false'
