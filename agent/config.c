@@ -223,7 +223,7 @@ static void check_section(struct reader *rd, const char *line)
 
 	if (!close) {
 		reader_fault(rd, "config.syntax",
-			     "neither [section] nor key = value: the ] is missing",
+			     "neither [section] nor key = value: a section without its ]",
 			     "write [SECTION]");
 		return;
 	}

@@ -49,3 +49,11 @@ softib_set mlx5_0 state ACTIVE
 wait_for 10 running ib0
 nodeprep_json 0 apply --ip "$IP" --no-selftest
 holds 'any(.checks[]; .target == "mlx5_0:1" and (.message | contains("50 Gb/sec (1X HDR), lid 0x2b")))'
+
+say "ACTIVE, but the subnet administrator does not answer: no multicast group, no carrier"
+softib_param sm=N
+softib_set mlx5_0 state DOWN
+softib_set mlx5_0 state ACTIVE
+nodeprep_json 1 check --ip "$IP"
+has_code netdev.no_carrier ib0
+holds 'any(.checks[]; .target == "mlx5_0:1" and .status == "ok")'

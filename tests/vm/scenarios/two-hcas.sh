@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
 # Three HCAs, two addresses: each netdev gets its own, lists are in natural order (mlx5_1
-# before mlx5_10), and where mlx5_10 is kept out the exact form of mlx5_1 is written (C2).
+# before mlx5_10), a degraded link is named, and where mlx5_10 is kept out the exact form of
+# mlx5_1 is written (C2).
 # boot: rungs
 # seconds: 240
 # hw: no, it needs HCAs of these names
@@ -17,6 +18,15 @@ ip addr show ib1 | grep -q "inet 10.0.1.50/24" || fail "ib1 lacks its address"
 holds '[.selftest[] | select(.rung == "rc" and .status == "ok") | .device] == ["mlx5_0:1", "mlx5_1:1", "mlx5_10:1"]'
 must 0 cat /etc/nodeprep/ucx.env
 grep -q "mlx5_0:1,mlx5_1:1,mlx5_10:1,ib0" "$WORK/out" || fail "not in natural order"
+
+say "mlx5_1 runs on one of its four lanes (C33)"
+softib_set mlx5_1 width 1X
+wait_for 10 running ib1
+nodeprep_json 1 check --ip ib0=10.0.0.50/24 --ip ib1=10.0.1.50/24
+has_code port.width_degraded mlx5_1:1
+holds '[.checks[] | select(.status == "fail")] | length == 1'
+softib_set mlx5_1 width 4X
+wait_for 10 running ib1
 
 say "mlx5_10 is kept out"
 printf '[ports]\nignore = mlx5_10:1, mlx5_0:1\n' >/etc/nodeprep/nodeprep.conf

@@ -26,16 +26,17 @@ for n in 1 2; do
 	ip -n "n$n" link set lo up
 	rdma dev set "mlx5_$((n - 1))" netns "n$n"
 done
+# netdev_of HCA: by its GUID, which ends in the number of the HCA in the order of adding
+netdev_of() {
+	local file
+	file=$(grep -l ":0${1#mlx5_}\$" /sys/class/net/ib*/address) && basename "$(dirname "$file")"
+}
 for n in 1 2; do
 	mkdir -p "$WORK/n$n"/root "$WORK/n$n"/run "$WORK/n$n"/var/lib
 	cp -r /etc "$WORK/n$n/etc"
-	# the move makes a new netdev, still in the first namespace
-	for dev in /sys/class/net/ib*; do
-		# the GUID ends in the number of the HCA, in the order of adding
-		[ "$(tail -c 3 "$dev/address")" = "0$((n - 1))" ] || continue
-		ip link set "$(basename "$dev")" netns "n$n" name ib0
-		break
-	done
+	# the move made a new netdev, and it is still in the first namespace
+	wait_for 10 netdev_of "mlx5_$((n - 1))"
+	ip link set "$(netdev_of "mlx5_$((n - 1))")" netns "n$n" name ib0
 done
 must 0 ip -n n1 link show ib0
 must 0 ip -n n2 link show ib0
