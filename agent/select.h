@@ -15,7 +15,7 @@ struct np_selection {
 		const struct np_inet *addrs;	   /* those it shall have; the flags' win */
 		size_t n_addrs;
 		bool keep_broadcast; /* a wrong one is not worth what renewing it would cut */
-		bool renamed; /* not called ib0, taken because it is the only one */
+		bool renamed;	     /* not called ib0, taken because it is the only one */
 	} * netdevs;
 	size_t n_netdevs;
 	const struct np_netdev *primary; /* the one that NCCL and UCX are given; NULL = none */

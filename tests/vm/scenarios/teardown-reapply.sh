@@ -12,7 +12,7 @@ softib_node
 nodeprep_json 0 apply --ip 10.0.0.50/24 --no-selftest
 rdma link del mlx5_0
 wait_for 5 test ! -e /sys/class/net/ib0
-rmmod rdma_ucm ib_ipoib ib_umad
+rmmod rdma_ucm ib_ipoib ib_umad softib
 say "between: no HCA"
 nodeprep_json 3 check --ip 10.0.0.50/24
 softib_node
