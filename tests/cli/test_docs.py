@@ -14,7 +14,7 @@ import pytest
 sys.dont_write_bytecode = True
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), os.pardir, os.pardir))
-BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
+BUILD = os.environ.get("NODEPREP_BUILD", os.path.join(ROOT, "build"))
 NODEPREP = os.path.join(BUILD, "nodeprep")
 MAN = os.path.join(ROOT, "docs", "man")
 PAGES = {"nodeprep.8": "man8", "nodeprep.conf.5": "man5", "nodeprep-codes.7": "man7"}
