@@ -88,6 +88,8 @@ int np_action_invert(const struct np_action *a, struct np_action *out)
 	};
 
 	memcpy(inverse.ifname, a->ifname, sizeof(inverse.ifname));
+	memcpy(inverse.module, a->module, sizeof(inverse.module));
+	memcpy(inverse.options, a->options, sizeof(inverse.options));
 	if (a->kind == NP_ACTION_ADDR_ADD)
 		inverse.kind = NP_ACTION_ADDR_DEL;
 	else if (a->kind == NP_ACTION_ADDR_DEL)
@@ -116,6 +118,8 @@ const char *np_action_id(const struct np_action *a)
 		return "netdev.address_add";
 	case NP_ACTION_ADDR_DEL:
 		return "netdev.address_del";
+	case NP_ACTION_MODULE:
+		return "module.load";
 	case NP_ACTION_FILE:
 		return a->has_new ? "file.write" : "file.remove";
 	}
@@ -124,6 +128,8 @@ const char *np_action_id(const struct np_action *a)
 
 const char *np_action_target(const struct np_action *a)
 {
+	if (a->kind == NP_ACTION_MODULE)
+		return a->module;
 	return a->kind == NP_ACTION_FILE ? a->path : a->ifname;
 }
 
@@ -133,6 +139,8 @@ static const char *value_text(const struct np_action *a, uint32_t value, char *o
 		snprintf(out, size, "%s", np_ipoib_mode_str((enum np_ipoib_mode)value));
 	else if (a->kind == NP_ACTION_LINK)
 		snprintf(out, size, "%s", value ? "up" : "down");
+	else if (a->kind == NP_ACTION_MODULE)
+		snprintf(out, size, "%s", value ? "loaded" : "absent");
 	else
 		snprintf(out, size, "%u", value);
 	return out;
@@ -148,6 +156,7 @@ static const char *side_text(const struct np_action *a, bool present, uint32_t v
 	case NP_ACTION_MODE:
 	case NP_ACTION_MTU:
 	case NP_ACTION_LINK:
+	case NP_ACTION_MODULE:
 		return value_text(a, value, out, size);
 	case NP_ACTION_ADDR_ADD:
 	case NP_ACTION_ADDR_DEL:

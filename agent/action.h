@@ -15,7 +15,8 @@ enum np_action_kind {
 	NP_ACTION_LINK, /* administrative state */
 	NP_ACTION_ADDR_ADD,
 	NP_ACTION_ADDR_DEL,
-	NP_ACTION_FILE, /* contents replaced, file made or removed */
+	NP_ACTION_MODULE, /* load one; never undone: it stays loaded */
+	NP_ACTION_FILE,	  /* contents replaced, file made or removed */
 };
 
 enum np_action_status {
@@ -38,6 +39,8 @@ struct np_action {
 	uint32_t restore_mtu; /* so the undo puts it back; 0 = leave it */
 	struct np_netdev_addr addr;
 
+	char module[64], options[160]; /* NP_ACTION_MODULE */
+
 	/* NP_ACTION_FILE */
 	char *path, *user, *home; /* user NULL: a file in /etc */
 	uid_t uid;
@@ -46,6 +49,7 @@ struct np_action {
 	struct np_buf old_content, new_content;
 	struct np_file_attr attr; /* of the old file, when had_old */
 
+	char failure_code[48], failure_hint[240];
 	char *failure; /* why it failed, when the run went on all the same; not journalled */
 };
 

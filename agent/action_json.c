@@ -6,7 +6,8 @@
 
 #include "agent/action.h"
 
-static const char *const kinds[] = { "mode", "mtu", "link", "address_add", "address_del", "file" };
+static const char *const kinds[] = { "mode",	    "mtu",    "link", "address_add",
+				     "address_del", "module", "file" };
 
 static json_t *encode_bytes(const struct np_buf *bytes)
 {
@@ -250,6 +251,10 @@ json_t *np_action_encode(const struct np_action *a)
 		return NULL;
 	if (a->kind == NP_ACTION_FILE) {
 		r = set(object, "file", encode_file(a));
+	} else if (a->kind == NP_ACTION_MODULE) {
+		r = set(object, "module", encode_text(a->module));
+		r |= set(object, "options", encode_text(a->options));
+		r |= set(object, "to", json_integer(a->to_value));
 	} else {
 		r = set(object, "ifname", encode_text(a->ifname));
 		r |= set(object, "ifindex", json_integer(a->ifindex));
@@ -289,6 +294,15 @@ static int decode_netdev(const json_t *object, struct np_action *a)
 	return 0;
 }
 
+static int decode_module(const json_t *object, struct np_action *a)
+{
+	int r = decode_name(object, "module", a->module, sizeof(a->module));
+
+	if (r == 0)
+		r = decode_name(object, "options", a->options, sizeof(a->options));
+	return r == 0 ? decode_u32(object, "to", &a->to_value) : r;
+}
+
 int np_action_decode(const json_t *object, struct np_action *out)
 {
 	const char *kind = json_string_value(json_object_get(object, "kind"));
@@ -302,8 +316,12 @@ int np_action_decode(const json_t *object, struct np_action *out)
 	if (!kind || i == NP_ARRAY_SIZE(kinds))
 		return -EINVAL;
 	a.kind = (enum np_action_kind)i;
-	r = a.kind == NP_ACTION_FILE ? (file ? decode_file(file, &a) : -EINVAL) :
-				       decode_netdev(object, &a);
+	if (a.kind == NP_ACTION_FILE)
+		r = file ? decode_file(file, &a) : -EINVAL;
+	else if (a.kind == NP_ACTION_MODULE)
+		r = decode_module(object, &a);
+	else
+		r = decode_netdev(object, &a);
 	if (r < 0) {
 		np_action_done(&a);
 		return r;

@@ -32,6 +32,7 @@ enum np_require { NP_REQUIRE_AUTO, NP_REQUIRE_YES, NP_REQUIRE_NO };
 struct np_want_module {
 	char name[64];
 	enum np_require require;
+	char options[160]; /* "a=1 b=2" */
 };
 
 enum np_nccl_scope { NP_NCCL_BOTH, NP_NCCL_HOME, NP_NCCL_SYSTEM, NP_NCCL_OFF };

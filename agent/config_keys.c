@@ -197,31 +197,52 @@ static int set_wait(const struct site *s, const char *value)
 
 /* ---- [module NAME] ---- */
 
-static int set_require(const struct site *s, const char *value)
+static struct np_want_module *module(const struct site *s)
 {
-	static const char *const names[] = { "auto", "yes", "no" };
 	struct np_config *cfg = s->cfg;
 	struct np_want_module *v;
 
+	for (size_t i = 0; i < cfg->n_modules; i++)
+		if (strcmp(cfg->modules[i].name, s->object) == 0)
+			return &cfg->modules[i];
+	v = reallocarray(cfg->modules, cfg->n_modules + 1, sizeof(*v));
+	if (!v)
+		return NULL;
+	cfg->modules = v;
+	v += cfg->n_modules++;
+	memset(v, 0, sizeof(*v));
+	np_strcpy(v->name, sizeof(v->name), s->object);
+	return v;
+}
+
+static int set_require(const struct site *s, const char *value)
+{
+	static const char *const names[] = { "auto", "yes", "no" };
+	struct np_want_module *want = module(s);
+
+	if (!want)
+		return np_err_nomem(s->err);
 	for (size_t i = 0; i < NP_ARRAY_SIZE(names); i++) {
-		if (strcmp(value, names[i]) != 0)
-			continue;
-		for (size_t m = 0; m < cfg->n_modules; m++) {
-			if (strcmp(cfg->modules[m].name, s->object) == 0) {
-				cfg->modules[m].require = (enum np_require)i;
-				return 0;
-			}
+		if (strcmp(value, names[i]) == 0) {
+			want->require = (enum np_require)i;
+			return 0;
 		}
-		v = reallocarray(cfg->modules, cfg->n_modules + 1, sizeof(*v));
-		if (!v)
-			return np_err_nomem(s->err);
-		cfg->modules = v;
-		v += cfg->n_modules++;
-		np_strcpy(v->name, sizeof(v->name), s->object);
-		v->require = (enum np_require)i;
-		return 0;
 	}
 	return bad_value(s, value, "auto, yes or no");
+}
+
+static int set_module_options(const struct site *s, const char *value)
+{
+	struct np_want_module *want = module(s);
+
+	if (!want)
+		return np_err_nomem(s->err);
+	for (const char *c = value; *c; c++)
+		if (*c < ' ' || *c > '~')
+			return bad_value(s, value, "NAME=VALUE ... in plain text");
+	if (!np_strcpy(want->options, sizeof(want->options), value))
+		return bad_value(s, value, "at most 159 characters");
+	return 0;
 }
 
 /* ---- [nccl], [ucx] ---- */
@@ -306,7 +327,7 @@ static const struct key {
 	{ "ports", "min_rate", set_min_rate },
 	{ "ports", "wait", set_wait },
 	{ "module", "require", set_require },
-	{ "module", "options", set_later },
+	{ "module", "options", set_module_options },
 	{ "module", "mode", set_later },
 	{ "module", "group", set_later },
 	{ "nccl", "scope", set_scope },

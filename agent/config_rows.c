@@ -90,6 +90,8 @@ int np_config_rows(const struct np_config *cfg, struct np_config_row **out, size
 	for (size_t i = 0; i < cfg->n_modules; i++) {
 		snprintf(section, sizeof(section), "module %s", cfg->modules[i].name);
 		add(&rows, section, "require", "%s", requires[cfg->modules[i].require]);
+		if (cfg->modules[i].options[0])
+			add(&rows, section, "options", "%s", cfg->modules[i].options);
 	}
 	add(&rows, "nccl", "scope", "%s", scopes[cfg->nccl_scope]);
 	add_list(&rows, "nccl", "users", &cfg->users);

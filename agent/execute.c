@@ -2,11 +2,15 @@
 #include "agent/execute.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "agent/journal.h"
 #include "base/child.h"
 #include "base/log.h"
+#include "modules/load.h"
+
+#define MODULE_TIMEOUT_MS 30000
 
 static int run_file(const struct np_action *a, struct np_err *err)
 {
@@ -43,6 +47,26 @@ static int run_mode(struct np_netlink *nl, const struct np_action *a, struct np_
 	return r;
 }
 
+/* The kernel's own line says more than an errno. */
+static int run_module(const struct np_action *a, struct np_err *err)
+{
+	np_auto_kmod_load_result struct np_kmod_load_result result = { 0 };
+	const struct np_kmod_load_spec spec = { .name = a->module,
+						.options = a->options[0] ? a->options : NULL,
+						.timeout_ms = MODULE_TIMEOUT_MS };
+	int r = np_kmod_load(&spec, &result, err);
+
+	if (r < 0 && err && result.log_line[0]) {
+		char message[sizeof(err->message)];
+
+		np_strcpy(message, sizeof(message), err->message);
+		snprintf(err->message, sizeof(err->message), "%.*s; the kernel says: %s",
+			 (int)(sizeof(message) - sizeof(result.log_line) - 20), message,
+			 result.log_line);
+	}
+	return r;
+}
+
 static int run_action(struct np_netlink *nl, const struct np_action *a, struct np_err *err)
 {
 	switch (a->kind) {
@@ -56,10 +80,21 @@ static int run_action(struct np_netlink *nl, const struct np_action *a, struct n
 		return np_addr_add(nl, a->ifindex, a->ifname, &a->addr, err);
 	case NP_ACTION_ADDR_DEL:
 		return np_addr_del(nl, a->ifindex, a->ifname, &a->addr, err);
+	case NP_ACTION_MODULE:
+		return run_module(a, err);
 	case NP_ACTION_FILE:
 		return run_file(a, err);
 	}
 	return np_err_set(err, -EINVAL, "internal.action", "unknown action");
+}
+
+/* A file that may not be touched, anything in a home, a module that does not load: a
+ * matter for the judgement, and no reason to take the rest back. */
+static bool is_tolerated(const struct np_action *a, const struct np_err *err)
+{
+	if (a->kind == NP_ACTION_MODULE)
+		return true;
+	return a->kind == NP_ACTION_FILE && (a->user || np_streq(err->code, "file.refused"));
 }
 
 int np_execute(struct np_netlink *nl, struct np_actions *actions, size_t from, struct np_err *err)
@@ -79,10 +114,11 @@ int np_execute(struct np_netlink *nl, struct np_actions *actions, size_t from, s
 			continue;
 		}
 		a->status = NP_STATUS_FAILED;
-		if (a->kind == NP_ACTION_FILE && err &&
-		    (a->user || np_streq(err->code, "file.refused"))) {
+		if (err && is_tolerated(a, err)) {
 			free(a->failure);
 			a->failure = strdup(err->message);
+			np_strcpy(a->failure_code, sizeof(a->failure_code), err->code);
+			np_strcpy(a->failure_hint, sizeof(a->failure_hint), err->hint);
 			np_err_clear(err);
 			continue;
 		}
@@ -106,7 +142,8 @@ size_t np_rollback(struct np_netlink *nl, struct np_actions *actions, struct np_
 		struct np_err why = { 0 };
 		int r;
 
-		if (a->status != NP_STATUS_DONE)
+		/* a module stays loaded: taking it away could take a stack down */
+		if (a->status != NP_STATUS_DONE || a->kind == NP_ACTION_MODULE)
 			continue;
 		r = np_action_invert(a, &undo);
 		if (r == 0)

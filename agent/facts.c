@@ -225,6 +225,27 @@ static int observe_files(const struct np_config *cfg, struct np_facts *facts, st
 	return 0;
 }
 
+/* ---- modules ---- */
+
+/* What is on disk is looked up for a module that is missing alone: it costs
+ * milliseconds. Without libkmod nothing can be loaded, and the judgement says so. */
+static int observe_modules(const struct np_config *cfg, struct np_facts *facts, struct np_err *err)
+{
+	int r = np_kmods_observe(&facts->kmods, err);
+
+	for (size_t i = 0; i < facts->kmods.n && r == 0; i++) {
+		const struct np_kmod *mod = &facts->kmods.v[i];
+		struct np_err why = { 0 };
+
+		if (mod->state != NP_KMOD_ABSENT ||
+		    np_module_require(cfg, facts, mod->name) == NP_REQUIRE_NO)
+			continue;
+		if (np_kmods_look_up(&facts->kmods, mod->name, &why) == -ENOMEM)
+			r = np_err_nomem(err);
+	}
+	return r;
+}
+
 /* ---- all ---- */
 
 int np_observe(const struct np_config *cfg, enum np_observe_scope scope, struct np_facts *facts,
@@ -256,7 +277,7 @@ int np_observe(const struct np_config *cfg, enum np_observe_scope scope, struct 
 	r = np_gpus_observe(&facts->gpus, err);
 	if (r < 0)
 		return r;
-	r = np_kmods_observe(&facts->kmods, err);
+	r = observe_modules(cfg, facts, err);
 	if (r < 0)
 		return r;
 	np_gdrdrv_observe(&facts->gdrdrv);

@@ -8,6 +8,7 @@
 
 #include "agent/nccl_conf.h"
 #include "agent/plan.h"
+#include "modules/lookup.h"
 
 /* ---- netdevs ---- */
 
@@ -159,27 +160,6 @@ void np_judge_netdevs(const struct np_config *cfg, const struct np_facts *facts,
 
 /* ---- modules ---- */
 
-static enum np_require requirement(const struct np_config *cfg, const char *name)
-{
-	for (size_t i = 0; i < cfg->n_modules; i++)
-		if (strcmp(cfg->modules[i].name, name) == 0)
-			return cfg->modules[i].require;
-	return NP_REQUIRE_AUTO;
-}
-
-/* Modules that a node of this kind is expected to have, without being told. */
-static bool is_expected(const struct np_facts *facts, const char *name)
-{
-	static const char *const fabric[] = { "ib_umad", "ib_uverbs", "ib_ipoib", "rdma_ucm" };
-
-	if (strcmp(name, "gdrdrv") == 0)
-		return facts->gpus.n > 0;
-	for (size_t i = 0; i < NP_ARRAY_SIZE(fabric); i++)
-		if (strcmp(name, fabric[i]) == 0)
-			return facts->cas.n > 0;
-	return false;
-}
-
 static void judge_gdrdrv(const struct np_facts *facts, bool required, struct np_checks *out)
 {
 	const struct np_gdrdrv *g = &facts->gdrdrv;
@@ -217,19 +197,35 @@ static void judge_gdrdrv(const struct np_facts *facts, bool required, struct np_
 			      g->handshake_errno > 0 ? strerror(g->handshake_errno) : "");
 }
 
+/* Not loaded: why not, by what is on disk. */
+static void judge_absent(const struct np_kmod *mod, bool required, struct np_checks *out)
+{
+	enum np_check_status bad = required ? NP_CHECK_FAIL : NP_CHECK_WARN;
+	struct np_err why = { 0 };
+	char hint[96];
+
+	if (mod->state == NP_KMOD_ABSENT && mod->lookup &&
+	    np_kmod_loadable(mod->lookup, false, &why) < 0) {
+		np_checks_add(out, "module", mod->name, bad, why.code, why.hint, "%s", why.message);
+		return;
+	}
+	snprintf(hint, sizeof(hint), "load it: modprobe %s", mod->name);
+	np_checks_add(out, "module", mod->name, bad, "module.missing", hint,
+		      mod->state == NP_KMOD_ABSENT ? "%s is not loaded" :
+						     "%s is being loaded or removed",
+		      mod->name);
+}
+
 void np_judge_modules(const struct np_config *cfg, const struct np_facts *facts,
 		      struct np_checks *out)
 {
 	for (size_t i = 0; i < facts->kmods.n; i++) {
 		const struct np_kmod *mod = &facts->kmods.v[i];
-		enum np_require require = requirement(cfg, mod->name);
+		enum np_require require = np_module_require(cfg, facts, mod->name);
 		bool loaded = mod->state == NP_KMOD_LIVE || mod->state == NP_KMOD_BUILTIN;
-		char hint[96];
 
-		if (require == NP_REQUIRE_NO ||
-		    (require == NP_REQUIRE_AUTO && !is_expected(facts, mod->name)))
+		if (require == NP_REQUIRE_NO)
 			continue;
-		snprintf(hint, sizeof(hint), "load it: modprobe %s", mod->name);
 		if (loaded && strcmp(mod->name, "gdrdrv") == 0)
 			judge_gdrdrv(facts, require == NP_REQUIRE_YES, out);
 		else if (loaded)
@@ -241,13 +237,7 @@ void np_judge_modules(const struct np_config *cfg, const struct np_facts *facts,
 				      "module.unknown", "look at /sys/module",
 				      "its state cannot be read");
 		else
-			np_checks_add(out, "module", mod->name,
-				      require == NP_REQUIRE_YES ? NP_CHECK_FAIL : NP_CHECK_WARN,
-				      "module.missing", hint,
-				      mod->state == NP_KMOD_ABSENT ?
-					      "%s is not loaded" :
-					      "%s is being loaded or removed",
-				      mod->name);
+			judge_absent(mod, require == NP_REQUIRE_YES, out);
 	}
 }
 

@@ -14,10 +14,13 @@
 enum np_plan_part {
 	NP_PLAN_NETDEVS = 1 << 0,
 	NP_PLAN_FILES = 1 << 1,
-	NP_PLAN_ALL = NP_PLAN_NETDEVS | NP_PLAN_FILES,
+	NP_PLAN_MODULES = 1 << 2,
+	NP_PLAN_ALL = NP_PLAN_MODULES | NP_PLAN_NETDEVS | NP_PLAN_FILES,
 };
 
 /*
+ * Modules come first and may bring the netdevs: a plan with modules to load says no
+ * more than that when what is asked for is not here yet.
  * Returns 0, or a negative errno with message when the change must not be made
  * here (exit 3): what np_select refuses; "netdev.address_in_use" -EADDRINUSE;
  * "netdev.cuts_default_route" -EBUSY without cfg->force.

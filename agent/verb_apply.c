@@ -12,6 +12,7 @@
 #include "agent/selftest_run.h"
 #include "agent/wait.h"
 #include "base/child.h"
+#include "base/log.h"
 
 #define LOCK_TIMEOUT_S	     30
 #define QUICK_RUNG_TIMEOUT_S 30
@@ -30,19 +31,26 @@ struct apply {
 	bool refused; /* the node must not be changed like this: exit 3 */
 };
 
-static int observe(struct apply *ap)
+static int observe_facts(struct apply *ap)
 {
-	struct np_err *err = &ap->result->error;
-	int r;
-
 	np_selection_done(&ap->sel);
 	np_facts_done(&ap->facts);
-	r = np_observe(ap->cfg, NP_OBSERVE_WANTED, &ap->facts, err);
-	if (r < 0)
-		return r;
-	r = np_select(ap->cfg, &ap->facts, &ap->sel, err);
+	return np_observe(ap->cfg, NP_OBSERVE_WANTED, &ap->facts, &ap->result->error);
+}
+
+static int select_netdevs(struct apply *ap)
+{
+	int r = np_select(ap->cfg, &ap->facts, &ap->sel, &ap->result->error);
+
 	ap->refused |= r < 0 && r != -ENOMEM;
 	return r;
+}
+
+static int observe(struct apply *ap)
+{
+	int r = observe_facts(ap);
+
+	return r < 0 ? r : select_netdevs(ap);
 }
 
 static int open_netlink(struct apply *ap)
@@ -59,9 +67,11 @@ static void drop_failed(struct np_actions *planned, const struct np_actions *all
 	for (size_t i = 0; i < planned->n; i++) {
 		bool failed = false;
 
-		for (size_t k = 0; k < all->n && planned->v[i].kind == NP_ACTION_FILE; k++)
+		for (size_t k = 0; k < all->n; k++)
 			failed |= all->v[k].status == NP_STATUS_FAILED &&
-				  np_streq(all->v[k].path, planned->v[i].path);
+				  all->v[k].kind == planned->v[i].kind &&
+				  np_streq(np_action_target(&all->v[k]),
+					   np_action_target(&planned->v[i]));
 		if (failed)
 			np_action_done(&planned->v[i]);
 		else
@@ -103,6 +113,33 @@ static bool any_done(const struct np_actions *actions)
 		if (actions->v[i].status == NP_STATUS_DONE)
 			return true;
 	return false;
+}
+
+/* A netdev appears some time after its module was loaded. */
+static int wait_for_netdevs(struct apply *ap)
+{
+	int64_t deadline = np_now_ms() + (int64_t)ap->cfg->wait_s * 1000;
+	int r;
+
+	for (;;) {
+		r = observe(ap);
+		if (r != -ENODEV || np_now_ms() >= deadline || np_interrupted())
+			return r;
+		ap->refused = false;
+		np_err_clear(&ap->result->error);
+		np_progress("waiting for the interface to appear");
+		np_sleep_ms(100);
+	}
+}
+
+/* Modules first: without them there may be no netdev to speak of. */
+static int load_modules(struct apply *ap)
+{
+	int changed = run_plan(ap, NP_PLAN_MODULES);
+
+	if (changed < 0)
+		return changed;
+	return changed > 0 ? wait_for_netdevs(ap) : select_netdevs(ap);
 }
 
 static int wait_for_fabric(struct apply *ap)
@@ -170,6 +207,27 @@ static int roll_back(struct apply *ap)
 	return np_verb_fail(result, NP_EXIT_ROLLED_BACK);
 }
 
+/* Why a module did not load is better told by the attempt than by what is on disk. */
+static void tell_module_failures(struct np_result *result)
+{
+	for (size_t i = 0; i < result->actions.n; i++) {
+		const struct np_action *a = &result->actions.v[i];
+
+		if (a->kind != NP_ACTION_MODULE || a->status != NP_STATUS_FAILED)
+			continue;
+		for (size_t k = 0; k < result->checks.n; k++) {
+			struct np_check *c = &result->checks.v[k];
+
+			if (!np_streq(c->id, "module") || !np_streq(c->target, a->module) ||
+			    c->status == NP_CHECK_OK)
+				continue;
+			np_strcpy(c->code, sizeof(c->code), a->failure_code);
+			np_strcpy(c->hint, sizeof(c->hint), a->failure_hint);
+			np_strcpy(c->message, sizeof(c->message), a->failure ? a->failure : "");
+		}
+	}
+}
+
 /* Files that could not be written, though nothing spoke against it before. */
 static void add_file_failures(struct np_result *result)
 {
@@ -233,6 +291,7 @@ static int finish(struct apply *ap, const struct np_cli *cli)
 		np_err_nomem(&result->error);
 		return roll_back(ap);
 	}
+	tell_module_failures(result);
 	add_file_failures(result);
 	if (!result->converged)
 		np_checks_add(
@@ -261,7 +320,9 @@ int np_verb_apply(const struct np_cli *cli, struct np_config *cfg, struct np_res
 	lock = np_lock(LOCK_TIMEOUT_S, &result->error);
 	if (lock < 0)
 		return np_verb_fail(result, lock == -EINTR ? NP_EXIT_ROLLED_BACK : NP_EXIT_REFUSED);
-	r = observe(&ap);
+	r = observe_facts(&ap);
+	if (r == 0)
+		r = load_modules(&ap);
 	if (r == 0)
 		r = converge(&ap);
 	r = r < 0 ? roll_back(&ap) : finish(&ap, cli);

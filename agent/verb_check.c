@@ -26,8 +26,15 @@ static int judge(const struct np_config *cfg, const struct np_facts *facts,
 {
 	np_auto_selection struct np_selection sel = { 0 };
 
-	if (np_select(cfg, facts, &sel, &result->error) < 0)
-		return np_verb_fail(result, NP_EXIT_REFUSED);
+	if (np_select(cfg, facts, &sel, &result->error) < 0) {
+		/* the plan has modules to load, and they may bring the netdev */
+		if (result->actions.n == 0)
+			return np_verb_fail(result, NP_EXIT_REFUSED);
+		np_checks_add(&result->checks, "netdev", "node", NP_CHECK_WARN,
+			      "netdev.waits_for_module", "run nodeprep apply", "%s",
+			      result->error.message);
+		np_err_clear(&result->error);
+	}
 	np_judge(cfg, facts, &sel, &result->checks);
 	if (result->checks.failed) {
 		np_err_nomem(&result->error);
