@@ -149,6 +149,9 @@ size_t np_rollback(struct np_netlink *nl, struct np_actions *actions, struct np_
 		if (r == 0)
 			r = run_action(nl, &undo, &why);
 		np_action_done(&undo);
+		/* the netdev went, and with it what was set on it */
+		if (r == -ENODEV && a->kind != NP_ACTION_FILE)
+			r = 0;
 		if (r == 0) {
 			a->status = NP_STATUS_UNDONE;
 			continue;

@@ -77,7 +77,7 @@ wait_for() {
 # What a node's boot loads (udev and the units of rdma-core). Once nodeprep loads what it
 # needs, NODEPREP_LOADS=1 leaves it to it.
 load_modules() {
-	[ "${NODEPREP_LOADS:-0}" = 0 ] || return 0
+	[ "${NODEPREP_LOADS:-1}" = 0 ] || return 0
 	[ "$HW" = 0 ] || return 0
 	modprobe -a ib_uverbs ib_umad ib_ipoib rdma_ucm
 }
