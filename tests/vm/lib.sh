@@ -74,10 +74,10 @@ wait_for() {
 	done
 }
 
-# What a node's boot loads (udev and the units of rdma-core). Once nodeprep loads what it
-# needs, NODEPREP_LOADS=1 leaves it to it.
+# What a node's boot loads (udev and the units of rdma-core). NODEPREP_LOADS=1 leaves it
+# to nodeprep.
 load_modules() {
-	[ "${NODEPREP_LOADS:-1}" = 0 ] || return 0
+	[ "${NODEPREP_LOADS:-0}" = 0 ] || return 0
 	[ "$HW" = 0 ] || return 0
 	modprobe -a ib_uverbs ib_umad ib_ipoib rdma_ucm
 }
@@ -107,7 +107,7 @@ softib_node() {
 	if [ "$HW" = 0 ]; then
 		softib_add "${@:-mlx5_0}"
 		load_modules
-		wait_for 5 test -e /sys/class/net/ib0
+		[ "${NODEPREP_LOADS:-0}" = 1 ] || wait_for 5 test -e /sys/class/net/ib0
 	fi
 	CA=${NODEPREP_HW_CA:-mlx5_0}
 	IFNAME=${NODEPREP_HW_IFNAME:-ib0}

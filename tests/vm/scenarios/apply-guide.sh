@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2016 # jq and bash -c have their own $
 # SPDX-License-Identifier: MIT
-# The guide's job from a bare boot: apply gives ib0 its address, the port is ACTIVE, data
+# The guide's job from a bare boot: apply loads what is missing, gives ib0 its address, the port is ACTIVE, data
 # moves over rc and tcp. A second apply finds nothing to do.
 # boot: bare
 # seconds: 240
@@ -9,12 +9,15 @@
 # shellcheck source=/dev/null
 . "${VM_LIB:-/vm/lib.sh}"
 [ "$HW" = 1 ] || [ -z "$(ls /sys/class/infiniband 2>/dev/null)" ] || fail "this boot is not bare"
+NODEPREP_LOADS=1
 softib_node
+[ "$HW" = 1 ] || [ ! -e /sys/module/ib_ipoib ] || fail "this boot is not bare: ib_ipoib is there"
 sent=/sys/class/infiniband/$CA/ports/1/counters/port_xmit_packets
 before=$(cat "$sent")
 
 say "first apply"
 nodeprep_json 0 apply --ip "$IP" "${PATIENT[@]}"
+[ "$HW" = 1 ] || holds '[.actions[] | select(.id == "module.load" and .status == "done") | .target] | contains(["ib_ipoib", "ib_umad"])'
 [ "$HW" = 1 ] || holds '.changed and any(.actions[]; .id == "netdev.address_add" and .status == "done")'
 holds '.ready'
 rung_is rc ok
