@@ -22,6 +22,25 @@ static int add_invoking_user(struct np_config *cfg, struct np_err *err)
 	return 0;
 }
 
+/* A user of the files whom the password database does not know (LDAP may come up
+ * later) is a failed check; the node itself is no worse for it. */
+static int sort_out_users(struct np_config *cfg)
+{
+	np_auto_strv struct np_strv known = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; i < cfg->users.n && r == 0; i++) {
+		np_auto_user struct np_user user = { 0 };
+		bool found = np_user_by_name(cfg->users.v[i], &user, NULL) == 0;
+
+		r = np_strv_add(found ? &known : &cfg->unknown_users, cfg->users.v[i]);
+	}
+	np_strv_done(&cfg->users);
+	cfg->users = known;
+	memset(&known, 0, sizeof(known));
+	return r;
+}
+
 static int add_users(const struct np_cli *cli, struct np_config *cfg, struct np_err *err)
 {
 	np_auto_strv struct np_strv all = { 0 };
@@ -51,16 +70,9 @@ int np_cli_config(const struct np_cli *cli, struct np_config *cfg, struct np_err
 
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < cfg->users.n; i++) {
-		np_auto_user struct np_user user = { 0 };
-
-		r = np_user_by_name(cfg->users.v[i], &user, err);
-		if (r < 0) {
-			np_err_context(err, "%s: [nccl] users",
-				       cfg->files.n ? cfg->files.v[cfg->files.n - 1] : "");
-			return r;
-		}
-	}
+	r = sort_out_users(cfg);
+	if (r < 0)
+		return np_err_nomem(err);
 	if (cli->ifname) {
 		char shown[80];
 

@@ -46,6 +46,7 @@ void np_config_done(struct np_config *cfg)
 	np_strv_done(&cfg->port_devices);
 	np_strv_done(&cfg->port_ignore);
 	np_strv_done(&cfg->users);
+	np_strv_done(&cfg->unknown_users);
 	np_strv_done(&cfg->warnings);
 	memset(cfg, 0, sizeof(*cfg));
 }

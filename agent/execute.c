@@ -12,21 +12,24 @@
 
 #define MODULE_TIMEOUT_MS 30000
 
+static int init_target(const struct np_action *a, struct np_target_file *f)
+{
+	if (!a->user)
+		return np_target_file_init_etc(f, a->path);
+	return np_target_file_init_home(f, a->user, a->uid, a->gid, a->home,
+					strrchr(a->path, '/') + 1);
+}
+
 static int run_file(const struct np_action *a, struct np_err *err)
 {
+	const char *data = a->new_content.data ? a->new_content.data : "";
 	struct np_target_file f = { 0 };
-	int r;
+	int r = init_target(a, &f);
 
-	if (a->user)
-		r = np_target_file_init_home(&f, a->user, a->uid, a->gid, a->home,
-					     strrchr(a->path, '/') + 1);
-	else
-		r = np_target_file_init_etc(&f, a->path);
 	if (r < 0)
 		return np_err_nomem(err);
-	r = np_target_file_write(
-		&f, a->has_new ? (a->new_content.data ? a->new_content.data : "") : NULL,
-		a->new_content.len, a->had_old || a->attr.mode ? &a->attr : NULL, err);
+	r = np_target_file_write(&f, a->has_new ? data : NULL, a->new_content.len,
+				 a->had_old || a->attr.mode ? &a->attr : NULL, err);
 	np_target_file_done(&f);
 	return r;
 }
@@ -132,6 +135,22 @@ int np_execute(struct np_netlink *nl, struct np_actions *actions, size_t from, s
 	return 0;
 }
 
+/* Is the file still as this run left it? What somebody wrote since is theirs. */
+static bool is_untouched_since(const struct np_action *a)
+{
+	struct np_target_file f = { 0 };
+	bool same;
+
+	if (init_target(a, &f) < 0)
+		return false;
+	np_target_file_read(&f);
+	same = a->has_new ?
+		       f.status == NP_TARGET_PRESENT && np_buf_equal(&f.content, &a->new_content) :
+		       f.status == NP_TARGET_ABSENT;
+	np_target_file_done(&f);
+	return same;
+}
+
 size_t np_rollback(struct np_netlink *nl, struct np_actions *actions, struct np_err *err)
 {
 	size_t lost = 0;
@@ -145,7 +164,11 @@ size_t np_rollback(struct np_netlink *nl, struct np_actions *actions, struct np_
 		/* a module stays loaded: taking it away could take a stack down */
 		if (a->status != NP_STATUS_DONE || a->kind == NP_ACTION_MODULE)
 			continue;
-		r = np_action_invert(a, &undo);
+		if (a->kind == NP_ACTION_FILE && !is_untouched_since(a))
+			r = np_err_set(&why, -ESTALE, "file.write",
+				       "it was changed by somebody else since, and is left so");
+		else
+			r = np_action_invert(a, &undo);
 		if (r == 0)
 			r = run_action(nl, &undo, &why);
 		np_action_done(&undo);

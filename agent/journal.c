@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -62,21 +63,36 @@ int np_journal_decode(const json_t *journal, const char *machine_id, struct np_a
 
 static void read_machine_id(char *out, size_t size)
 {
-	if (np_file_read_line_at(AT_FDCWD, "/etc/machine-id", out, size) <= 0)
-		np_strcpy(out, size, "unknown");
+	char raw[64];
+
+	if (np_file_read_line_at(AT_FDCWD, "/etc/machine-id", raw, sizeof(raw)) <= 0)
+		np_strcpy(raw, sizeof(raw), "unknown");
+	np_printable(raw, out, size);
 }
 
 static int open_state_dir(struct np_err *err)
 {
 	int fd, r = np_file_mkdirs(STATE_DIR, err);
+	struct stat st;
 
 	if (r < 0)
 		return r;
 	fd = open(STATE_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return np_err_set(err, -errno, "state.unwritable", "%s: %s", STATE_DIR,
-				  strerror(errno));
-	return fd;
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		r = -errno;
+		np_err_set(err, r, "state.unwritable", STATE_DIR ": %s", strerror(-r));
+		np_err_hint(err, "make " STATE_DIR " a directory of root");
+	} else if (st.st_uid != geteuid() || (st.st_mode & 022)) {
+		r = -EPERM;
+		np_err_set(err, r, "state.unsafe",
+			   STATE_DIR " can be written by others than root (owner %u, mode %04o)",
+			   (unsigned int)st.st_uid, (unsigned int)st.st_mode & 07777);
+		np_err_hint(err,
+			    "look at what is in it, then chown root " STATE_DIR " and chmod 755");
+	}
+	if (r < 0 && fd >= 0)
+		close(fd);
+	return r < 0 ? r : fd;
 }
 
 int np_journal_write(const struct np_actions *actions, struct np_err *err)
@@ -84,7 +100,7 @@ int np_journal_write(const struct np_actions *actions, struct np_err *err)
 	struct np_file_attr attr = { .mode = 0600, .uid = geteuid(), .gid = getegid() };
 	_cleanup_close_ int dirfd = open_state_dir(err);
 	_cleanup_free_ char *text = NULL;
-	char machine_id[64];
+	char machine_id[256];
 	json_t *journal;
 	int r;
 
@@ -104,6 +120,20 @@ int np_journal_write(const struct np_actions *actions, struct np_err *err)
 		np_err_hint(err, "make " STATE_DIR " writable");
 	}
 	return r;
+}
+
+void np_journal_set_aside(void)
+{
+	_cleanup_close_ int dirfd = open(STATE_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	for (int n = 1; dirfd >= 0 && n < 100; n++) {
+		char name[40];
+
+		snprintf(name, sizeof(name), "interrupted-%d.json", n);
+		if (renameat2(dirfd, JOURNAL_NAME, dirfd, name, RENAME_NOREPLACE) == 0 ||
+		    errno != EEXIST)
+			return;
+	}
 }
 
 void np_journal_close(void)

@@ -13,6 +13,10 @@
 /* Writes the journal anew. Returns 0 or a negative errno with message. */
 int np_journal_write(const struct np_actions *actions, struct np_err *err) np_must_check;
 
+/* An earlier run that was killed left its journal: it is kept as interrupted-N.json,
+ * so that its undo is not lost. Nothing is written where there is none. */
+void np_journal_set_aside(void);
+
 /* The run is over (kept or rolled back): the journal becomes last-run.json. */
 void np_journal_close(void);
 

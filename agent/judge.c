@@ -111,7 +111,9 @@ static void judge_netdev(const struct np_config *cfg, const struct np_facts *fac
 			      dev->name);
 	if (!(dev->flags & IFF_UP)) {
 		np_checks_add(out, "netdev", dev->name, NP_CHECK_WARN, "netdev.down",
-			      "run nodeprep apply", "is administratively down");
+			      sel->want ? "run nodeprep apply" :
+					  "give it an address: nodeprep apply --ip ADDR/LEN",
+			      "is administratively down");
 	} else if (!(dev->flags & IFF_RUNNING)) {
 		judge_carrier(cfg, facts, dev, out);
 	} else {
@@ -296,6 +298,11 @@ static bool is_written(const struct np_config *cfg, enum np_file_role role)
 void np_judge_files(const struct np_config *cfg, const struct np_facts *facts,
 		    struct np_checks *out)
 {
+	for (size_t i = 0; i < cfg->unknown_users.n; i++)
+		np_checks_add(out, "file", cfg->unknown_users.v[i], NP_CHECK_FAIL,
+			      "file.user_unknown",
+			      "correct [nccl] users, or look why `getent passwd` does not know it",
+			      "[nccl] users: no such user in the password database");
 	for (size_t i = 0; i < facts->n_files; i++) {
 		const struct np_target_file *f = &facts->files[i].file;
 		bool nccl = facts->files[i].role == NP_ROLE_NCCL_HOME ||
@@ -312,7 +319,9 @@ void np_judge_files(const struct np_config *cfg, const struct np_facts *facts,
 			np_checks_add(out, "file", f->path,
 				      f->num == (f->in_home ? -EPERM : -EACCES) ? NP_CHECK_UNKNOWN :
 										  NP_CHECK_FAIL,
-				      "file.unreadable", f->hint, "cannot be read: %s", f->reason);
+				      "file.unreadable", f->hint, "%s%s",
+				      np_starts_with(f->reason, "cannot") ? "" : "cannot be read: ",
+				      f->reason);
 		if (f->in_home && f->network_fs)
 			np_checks_add(
 				out, "file", f->path, NP_CHECK_WARN, "nccl.shared_home",

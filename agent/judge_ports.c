@@ -113,12 +113,19 @@ static void judge_not_active(const struct verdict *v, const struct np_port *port
 static void judge_active(const struct verdict *v, const struct np_config *cfg,
 			 const struct np_port *port, const struct siblings *sib)
 {
-	if (!port->has_lid || port->lid == 0) {
+	char lid[16] = "unreadable", sm_lid[16] = "unknown";
+
+	if (port->has_lid)
+		snprintf(lid, sizeof(lid), "0x%x", port->lid);
+	if (port->has_sm_lid)
+		snprintf(sm_lid, sizeof(sm_lid), "0x%x", port->sm_lid);
+	/* unicast LIDs end at 0xbfff, IBA 4.1.3 */
+	if (!port->has_lid || port->lid == 0 || port->lid > 0xbfff) {
 		np_checks_add(
 			v->out, "port", v->target, NP_CHECK_FAIL, "port.lid_zero",
 			"restart the subnet manager and look whether it knows this port (ibnetdiscover)",
-			"ACTIVE, but base lid %s: the subnet manager has not configured it",
-			port->has_lid ? "0" : "unreadable");
+			"ACTIVE, but base lid %s is no unicast lid: the subnet manager has not configured it",
+			lid);
 		return;
 	}
 	if (port->width && sib->width > port->width) {
@@ -150,8 +157,7 @@ static void judge_active(const struct verdict *v, const struct np_config *cfg,
 		return;
 	}
 	np_checks_add(v->out, "port", v->target, NP_CHECK_OK, "port.active", NULL,
-		      "ACTIVE, LinkUp, %s, lid 0x%x, sm lid 0x%x", port->rate, port->lid,
-		      port->sm_lid);
+		      "ACTIVE, LinkUp, %s, lid %s, sm lid %s", port->rate, lid, sm_lid);
 }
 
 void np_judge_ports(const struct np_config *cfg, const struct np_facts *facts,

@@ -40,6 +40,34 @@ static int port_names(const struct np_config *cfg, const struct np_facts *facts,
 	return 0;
 }
 
+/* "mlx5_0:1" is what is written: a CA that the admin names without a port stands for
+ * its ACTIVE ports, or for port 1. Added to @out. */
+static int with_port_numbers(const struct np_facts *facts, const char *list, struct np_buf *out)
+{
+	np_auto_strv struct np_strv parts = { 0 };
+	size_t start;
+
+	if (!list)
+		return 0;
+	np_buf_str(out, "");
+	start = out->len;
+	if (np_strv_split(&parts, list, ",") < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < parts.n; i++) {
+		const struct np_ca *ca = np_cas_find(&facts->cas, parts.v[i]);
+		size_t before = out->len;
+
+		for (size_t p = 0; ca && p < ca->n_ports; p++)
+			if (ca->ports[p].state == NP_PORT_ACTIVE)
+				np_buf_printf(out, "%s%s:%d", out->len > start ? "," : "", ca->name,
+					      ca->ports[p].num);
+		if (out->len == before)
+			np_buf_printf(out, "%s%s%s", out->len > start ? "," : "", parts.v[i],
+				      ca ? ":1" : "");
+	}
+	return out->failed ? -ENOMEM : 0;
+}
+
 /* nodeprep writes CA:PORT in every place; people mostly leave the port out. */
 static bool looks_like_ours(const char *value)
 {
@@ -75,44 +103,37 @@ static bool keeps_out(const struct np_config *cfg, const struct np_facts *facts,
 /* Ports that must not be used by their role (management, ignored, Ethernet) have to
  * be kept out by name; a port that is merely down NCCL skips by itself. */
 static int ib_hca_value(const struct np_config *cfg, const struct np_facts *facts,
-			const struct np_buf *old, char **out)
+			const struct np_buf *old, bool *drop, char **out)
 {
 	np_auto_strv struct np_strv wanted = { 0 };
 	np_auto_strv struct np_strv all = { 0 };
 	_cleanup_free_ char *present = NULL;
 	int r;
 
+	*out = NULL;
+	*drop = false;
 	if (cfg->nccl_ib_hca) {
-		*out = strdup(cfg->nccl_ib_hca);
+		np_auto_buf struct np_buf list = { 0 };
+		size_t prefix = strspn(cfg->nccl_ib_hca, "^=");
+
+		np_buf_add(&list, cfg->nccl_ib_hca, prefix);
+		if (with_port_numbers(facts, cfg->nccl_ib_hca + prefix, &list) < 0)
+			return -ENOMEM;
+		*out = strdup(list.data);
 		return *out ? 0 : -ENOMEM;
 	}
-	*out = NULL;
 	if (port_names(cfg, facts, true, &wanted) < 0 || port_names(cfg, facts, false, &all) < 0)
 		return -ENOMEM;
 	if (wanted.n == 0)
 		return 0;
 	present = np_nccl_conf_get(old->data ? old->data : "", old->len, "NCCL_IB_HCA");
-	if (present && !looks_like_ours(present) && keeps_out(cfg, facts, present)) {
-		*out = np_steal_pointer(&present);
+	/* somebody's own line, which takes nothing that it must not: left as it is */
+	if (present && !looks_like_ours(present) && keeps_out(cfg, facts, present))
 		return 0;
-	}
 	r = np_nccl_hca_value(&wanted, &all, out);
-	if (r < 0)
-		return r;
-	if (*out)
-		return 0;
-	/* nothing to keep out: an old restriction of ours is widened to all */
-	if (!present)
-		return 0;
-	{
-		np_auto_buf struct np_buf list = { 0 };
-
-		np_buf_str(&list, "=");
-		for (size_t i = 0; i < wanted.n; i++)
-			np_buf_printf(&list, "%s%s", i ? "," : "", wanted.v[i]);
-		*out = list.failed ? NULL : strdup(list.data);
-	}
-	return *out ? 0 : -ENOMEM;
+	/* nothing to keep out any more: a line of ours goes */
+	*drop = r == 0 && !*out && present;
+	return r;
 }
 
 static int ifname_value(const struct np_config *cfg, const struct np_facts *facts,
@@ -141,6 +162,7 @@ static int nccl_content(const struct np_config *cfg, const struct np_facts *fact
 	_cleanup_free_ char *ifname = NULL;
 	_cleanup_free_ char *hca = NULL;
 	struct np_nccl_key keys[2];
+	bool drop_hca = false;
 	size_t n = 0;
 	int r;
 
@@ -150,7 +172,7 @@ static int nccl_content(const struct np_config *cfg, const struct np_facts *fact
 		return 0;
 	r = ifname_value(cfg, facts, sel, &ifname);
 	if (r == 0)
-		r = ib_hca_value(cfg, facts, &fact->file.content, &hca);
+		r = ib_hca_value(cfg, facts, &fact->file.content, &drop_hca, &hca);
 	if (r == -ENOMEM)
 		return np_err_nomem(err);
 	if (r < 0) {
@@ -162,7 +184,7 @@ static int nccl_content(const struct np_config *cfg, const struct np_facts *fact
 	}
 	if (ifname)
 		keys[n++] = (struct np_nccl_key){ "NCCL_SOCKET_IFNAME", ifname };
-	if (hca)
+	if (hca || drop_hca)
 		keys[n++] = (struct np_nccl_key){ "NCCL_IB_HCA", hca };
 	*wanted = n > 0;
 	if (!*wanted)
@@ -172,32 +194,6 @@ static int nccl_content(const struct np_config *cfg, const struct np_facts *fact
 }
 
 /* ---- UCX ---- */
-
-/* UCX wants "mlx5_0:1": a CA that the admin names without a port stands for its
- * ACTIVE ports, or for port 1. */
-static int with_port_numbers(const struct np_facts *facts, const char *list, struct np_buf *out)
-{
-	np_auto_strv struct np_strv parts = { 0 };
-
-	if (!list)
-		return 0;
-	np_buf_str(out, "");
-	if (np_strv_split(&parts, list, ",") < 0)
-		return -ENOMEM;
-	for (size_t i = 0; i < parts.n; i++) {
-		const struct np_ca *ca = np_cas_find(&facts->cas, parts.v[i]);
-		size_t before = out->len;
-
-		for (size_t p = 0; ca && p < ca->n_ports; p++)
-			if (ca->ports[p].state == NP_PORT_ACTIVE)
-				np_buf_printf(out, "%s%s:%d", out->len ? "," : "", ca->name,
-					      ca->ports[p].num);
-		if (out->len == before)
-			np_buf_printf(out, "%s%s%s", out->len ? "," : "", parts.v[i],
-				      ca ? ":1" : "");
-	}
-	return out->failed ? -ENOMEM : 0;
-}
 
 static int ucx_content(const struct np_config *cfg, const struct np_facts *facts,
 		       const struct np_selection *sel, enum np_file_role role, bool *wanted,

@@ -24,7 +24,8 @@ static void add_line(struct np_buf *out, bool color, const char *status, const c
 	const char *paint = color ? color_of(status) : "";
 	char shown[640];
 
-	np_buf_printf(out, "  %s%-7s%s ", paint, status, *paint ? "\033[0m" : "");
+	np_printable(status, shown, sizeof(shown));
+	np_buf_printf(out, "  %s%-7s%s ", paint, shown, *paint ? "\033[0m" : "");
 	np_buf_str(out, np_printable(target, shown, sizeof(shown)));
 	np_buf_str(out, *message ? "  " : "");
 	np_buf_str(out, np_printable(message, shown, sizeof(shown)));
@@ -33,11 +34,12 @@ static void add_line(struct np_buf *out, bool color, const char *status, const c
 
 static void add_hint(struct np_buf *out, const char *code, const char *hint)
 {
-	char shown[640];
+	char shown[640], safe_code[64];
 
 	if (*hint)
 		np_buf_printf(out, "          fix: %s [%s]\n",
-			      np_printable(hint, shown, sizeof(shown)), code);
+			      np_printable(hint, shown, sizeof(shown)),
+			      np_printable(code, safe_code, sizeof(safe_code)));
 }
 
 static void add_actions(const struct np_result *r, bool color, struct np_buf *out)
@@ -85,7 +87,7 @@ static void add_rungs(const struct np_result *r, bool color, struct np_buf *out)
 		snprintf(target, sizeof(target), "selftest %s%s%s", member(rung, "rung"),
 			 *member(rung, "device") ? " " : "", member(rung, "device"));
 		if (bandwidth > 0)
-			snprintf(message, sizeof(message), "%s over %s: %.2f us, %.0f MB/s",
+			snprintf(message, sizeof(message), "%s (%s: %.2f us, %.0f MB/s)",
 				 member(rung, "message"), member(rung, "transport"), latency,
 				 bandwidth);
 		else

@@ -41,7 +41,7 @@ bool np_port_usable(const struct np_config *cfg, const struct np_ca *ca, const s
 {
 	return np_port_role(cfg, ca, port) == NP_PORT_WANTED && port->state == NP_PORT_ACTIVE &&
 	       port->phys_state == NP_PHYS_LINKUP && port->link_layer == NP_LL_INFINIBAND &&
-	       port->has_lid && port->lid != 0;
+	       port->has_lid && port->lid != 0 && port->lid <= 0xbfff;
 }
 
 int np_usable_ports(const struct np_config *cfg, const struct np_facts *facts, struct np_strv *out)

@@ -107,20 +107,91 @@ static int add_failed(struct runner *run, const char *rung, const char *device, 
 	return json_array_append_new(run->entries, entry) < 0 ? np_err_nomem(run->err) : 0;
 }
 
-/* The child's document, if it is one: its entries are ours. */
-static int take_document(struct runner *run, const struct np_buf *out)
+static bool is_one_of(const char *word, const char *const *words)
+{
+	for (; word && *words; words++)
+		if (strcmp(word, *words) == 0)
+			return true;
+	return false;
+}
+
+/* Copies member @key when it has the type of the schema. */
+static bool copy_member(json_t *to, const json_t *from, const char *key, bool is_text)
+{
+	json_t *value = json_object_get(from, key);
+
+	if (is_text ? !json_is_string(value) : !(json_is_number(value) || json_is_null(value)))
+		return false;
+	return json_object_set(to, key, value) == 0;
+}
+
+static bool copy_sizes(json_t *to, const json_t *from)
+{
+	static const char *const numbers[] = { "size_bytes", "latency_us", "bandwidth_MBps" };
+	const json_t *list = json_object_get(from, "sizes"), *row;
+	json_t *sizes = json_array();
+	bool good = json_is_array(list) && json_array_size(list) <= 64;
+	size_t i;
+
+	json_array_foreach (list, i, row) {
+		json_t *copy = json_object();
+
+		for (size_t k = 0; good && k < NP_ARRAY_SIZE(numbers); k++)
+			good = copy_member(copy, row, numbers[k], false);
+		json_array_append_new(sizes, copy);
+		if (!good)
+			break;
+	}
+	return json_object_set_new(to, "sizes", sizes) == 0 && good;
+}
+
+/* The child is not trusted: its entry is taken member by member, for the rung and the
+ * device that were asked for. NULL when it is not what it must be. */
+static json_t *clean_entry(const json_t *entry, const char *rung, const char *device)
+{
+	static const char *const texts[] = { "rung", "device",	"transport", "status",
+					     "code", "message", "hint" };
+	static const char *const numbers[] = { "size_bytes", "latency_us", "bandwidth_MBps" };
+	static const char *const states[] = { "ok", "fail", "skip", NULL };
+	json_t *clean = json_object();
+	bool good = clean != NULL;
+
+	for (size_t i = 0; good && i < NP_ARRAY_SIZE(texts); i++)
+		good = copy_member(clean, entry, texts[i], true);
+	for (size_t i = 0; good && i < NP_ARRAY_SIZE(numbers); i++)
+		good = copy_member(clean, entry, numbers[i], false);
+	good = good && copy_sizes(clean, entry) &&
+	       np_streq(json_string_value(json_object_get(clean, "rung")), rung) &&
+	       np_streq(json_string_value(json_object_get(clean, "device")), device) &&
+	       is_one_of(json_string_value(json_object_get(clean, "status")), states);
+	if (good)
+		return clean;
+	json_decref(clean);
+	return NULL;
+}
+
+/* The child's document, if it is one: exactly one entry, and an exit code that says
+ * the same. Returns 0, -EPROTO or -ENOMEM. */
+static int take_document(struct runner *run, const char *rung, const char *device,
+			 const struct np_child_result *result)
 {
 	json_error_t error;
-	json_t *doc = json_loadb(out->data ? out->data : "", out->len, 0, &error);
-	json_t *entries = json_object_get(doc, "selftest"), *entry;
-	size_t i;
-	int r = json_array_size(entries) > 0 ? 0 : -EPROTO;
+	json_t *doc =
+		json_loadb(result->out.data ? result->out.data : "", result->out.len, 0, &error);
+	json_t *entries = json_object_get(doc, "selftest"), *clean = NULL;
+	int r = -EPROTO;
 
-	json_array_foreach (entries, i, entry)
-		if (!json_is_string(json_object_get(entry, "status")))
-			r = -EPROTO;
-	if (r == 0 && json_array_extend(run->entries, entries) < 0)
-		r = -ENOMEM;
+	if (json_array_size(entries) == 1)
+		clean = clean_entry(json_array_get(entries, 0), rung, device);
+	if (clean) {
+		bool ok = np_streq(json_string_value(json_object_get(clean, "status")), "ok");
+
+		r = result->exit_status == (ok ? 0 : 1) ? 0 : -EPROTO;
+	}
+	if (r == 0)
+		r = json_array_append_new(run->entries, clean) < 0 ? -ENOMEM : 0;
+	else
+		json_decref(clean);
 	json_decref(doc);
 	return r;
 }
@@ -224,7 +295,12 @@ static int run_rung(struct runner *run, const char *rung, const char *device, co
 	if (result.interrupted)
 		return np_err_set(run->err, -EINTR, "internal.interrupted",
 				  "interrupted during the self-test");
-	r = result.timed_out || result.term_signal ? -EPROTO : take_document(run, &result.out);
+	r = result.timed_out || result.term_signal ? -EPROTO :
+						     take_document(run, rung,
+								   device ? device :
+								   netdev ? netdev :
+									    "",
+								   &result);
 	if (r == -EPROTO)
 		return add_crash(run, rung, device ? device : netdev ? netdev : "", &result);
 	return r < 0 ? np_err_nomem(run->err) : 0;
@@ -240,8 +316,10 @@ static int run_tcp(struct runner *run, const struct np_selection *sel)
 			return run_rung(run, "tcp", NULL, dev->name,
 					np_inet_addr_str(&dev->addrs[i].inet, address));
 	return add_failed(run, "tcp", dev ? dev->name : "", "skip", "selftest.tcp.no_address",
-			  dev ? "the IPoIB netdev has no IP address" : "no IPoIB netdev",
-			  "give it an address: nodeprep apply --ip ADDR/LEN");
+			  dev ? "the IPoIB netdev has no IP address" :
+				"no IPoIB netdev, or several that could be meant",
+			  dev ? "give it an address: nodeprep apply --ip ADDR/LEN" :
+				"name it with --ifname");
 }
 
 static int run_rc(struct runner *run, const struct np_config *cfg, const struct np_facts *facts)

@@ -156,6 +156,17 @@ static int wait_for_fabric(struct apply *ap)
 	return r < 0 ? r : 1;
 }
 
+/* Everything is planned once before anything is done, so that what has to be refused
+ * is refused on an untouched node. */
+static int preflight(struct apply *ap)
+{
+	np_auto_actions struct np_actions planned = { 0 };
+	int r = np_plan_make(ap->cfg, &ap->facts, NP_PLAN_ALL, &planned, &ap->result->error);
+
+	ap->refused |= r < 0 && r != -ENOMEM;
+	return r;
+}
+
 /* Rounds until the plan is empty. Returns 0 or a negative errno. */
 static int converge(struct apply *ap)
 {
@@ -321,6 +332,9 @@ int np_verb_apply(const struct np_cli *cli, struct np_config *cfg, struct np_res
 	if (lock < 0)
 		return np_verb_fail(result, lock == -EINTR ? NP_EXIT_ROLLED_BACK : NP_EXIT_REFUSED);
 	r = observe_facts(&ap);
+	np_journal_set_aside();
+	if (r == 0)
+		r = preflight(&ap);
 	if (r == 0)
 		r = load_modules(&ap);
 	if (r == 0)

@@ -31,6 +31,7 @@ void np_signals_install(void)
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error like others */
 }
 
 bool np_interrupted(void)
@@ -231,6 +232,7 @@ static void run_as_user(uid_t uid, gid_t gid, int fd, pid_t parent,
 	int r;
 
 	limit_child(parent);
+	signal(SIGXFSZ, SIG_IGN);
 	r = np_user_become(uid, gid);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (r == 0)

@@ -43,7 +43,7 @@ int np_file_read_at(int dirfd, const char *path, size_t max, struct np_buf *out)
 
 int np_file_read_line_at(int dirfd, const char *path, char *out, size_t size)
 {
-	int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	ssize_t got;
 
 	if (fd < 0)

@@ -10,6 +10,7 @@
 
 #include "base/child.h"
 #include "base/file.h"
+#include "base/str.h"
 #include "base/user.h"
 
 #define NOBODY 65534
