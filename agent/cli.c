@@ -9,8 +9,8 @@
 
 const struct np_verb np_verbs[] = {
 	{ "apply", "", "make the node ready",
-	  "Brings up the IPoIB netdev and its addresses, waits for the ports, writes the\n"
-	  "files of NCCL and UCX, proves the data path, and reports. A second run changes\n"
+	  "Loads missing modules, brings up the IPoIB netdev and its addresses, waits for the\n"
+	  "ports, writes the files of NCCL and UCX, proves the data path, and reports. A second run changes\n"
 	  "nothing. A failure takes back what was done.\n",
 	  NP_VERB_APPLY, np_verb_apply },
 	{ "plan", "", "say what apply would do, and change nothing",
