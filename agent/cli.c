@@ -10,8 +10,8 @@
 const struct np_verb np_verbs[] = {
 	{ "apply", "", "make the node ready",
 	  "Loads missing modules, brings up the IPoIB netdev and its addresses, waits for the\n"
-	  "ports, writes the files of NCCL and UCX, proves the data path, and reports. A second run changes\n"
-	  "nothing. A failure takes back what was done.\n",
+	  "ports, writes the files of NCCL and UCX, proves the data path, and reports.\n"
+	  "A second run changes nothing. A failure takes back what was done.\n",
 	  NP_VERB_APPLY, np_verb_apply },
 	{ "plan", "", "say what apply would do, and change nothing",
 	  "Exit code 0, also when there is something to do.\n", NP_VERB_PLAN, np_verb_plan },
