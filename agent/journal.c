@@ -126,7 +126,9 @@ void np_journal_set_aside(void)
 {
 	_cleanup_close_ int dirfd = open(STATE_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	for (int n = 1; dirfd >= 0 && n < 100; n++) {
+	if (dirfd < 0 || faccessat(dirfd, JOURNAL_NAME, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+		return;
+	for (int n = 1; n < 100; n++) {
 		char name[40];
 
 		snprintf(name, sizeof(name), "interrupted-%d.json", n);

@@ -88,7 +88,8 @@ int main(int argc, char **argv)
 	code = exit_code(&result);
 	/* an error has no report in text: the line on stderr says it all, unless
 	 * actions were run and taken back */
-	if ((!result.error.num || cli.format != NP_FORMAT_TEXT || result.actions.n) &&
+	if ((!result.error.num || cli.format == NP_FORMAT_JSON ||
+	     (cli.format == NP_FORMAT_PROMETHEUS && code != NP_EXIT_USAGE) || result.actions.n) &&
 	    np_report(&result, cli.format) < 0) {
 		np_error("cannot write the report to stdout");
 		code = NP_EXIT_INTERNAL;

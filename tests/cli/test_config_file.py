@@ -59,11 +59,13 @@ def test_a_fault_touches_nothing(shared_guide, content, line, said):
     assert shared_guide.state() == before
 
 
-def test_an_unknown_user_names_the_file(shared_guide):
-    shared_guide.write(CONF, "[nccl]\nusers = nobody-here\n")
-    done = shared_guide.nodeprep("apply", "--ip", IP)
-    assert (done.rc, done.stdout) == (2, "")
-    assert CONF in done.stderr and '"nobody-here"' in done.stderr and "users" in done.stderr
+def test_an_unknown_user_fails_alone(node):
+    """A name service may come up after the network: the rest of the node is made ready."""
+    one = node("guide.ini")
+    one.write(CONF, "[nccl]\nusers = nobody-here, alice\n")
+    done = one.apply(rc=1)
+    assert done.failed() == [("file.user_unknown", "nobody-here")]
+    assert one.read("/home/alice/.nccl.conf") == b"NCCL_SOCKET_IFNAME=ib0\n"
 
 
 def test_binary_garbage(shared_guide):

@@ -206,8 +206,8 @@ static void test_text(void **state)
 	np_checks_add(&r.checks, "port", "mlx5_1:1", NP_CHECK_SKIP, "a.b", "not shown", "x");
 	text_says(&r, false, "not shown", false);
 	add_rung(&r, "ok");
-	text_says(&r, false,
-		  "ok      selftest rc mlx5_0:1  moved (rc_mlx5: 1.50 us, 12000 MB/s)\n", true);
+	text_says(&r, false, "ok      selftest rc mlx5_0:1  moved (rc_mlx5: 1.50 us, 12000 MB/s)\n",
+		  true);
 	add_rung(&r, "fail");
 	text_says(&r, false, "fix: fix\\x1bit [rc.x]\n", true);
 	text_says(&r, false, "\033", false);

@@ -9,7 +9,7 @@
 # shellcheck source=/dev/null
 . "${VM_LIB:-/vm/lib.sh}"
 [ "$HW" = 1 ] || [ -z "$(ls /sys/class/infiniband 2>/dev/null)" ] || fail "this boot is not bare"
-NODEPREP_LOADS=1
+export NODEPREP_LOADS=1
 softib_node
 [ "$HW" = 1 ] || [ ! -e /sys/module/ib_ipoib ] || fail "this boot is not bare: ib_ipoib is there"
 sent=/sys/class/infiniband/$CA/ports/1/counters/port_xmit_packets
