@@ -67,7 +67,9 @@ def test_working_directory_is_kept(tmp_path):
     shell("guide.ini", "touch %s/bound" % extra, "--bind", str(extra),
           cwd=ROOT)
     assert (extra / "bound").exists()
-    assert shell("guide.ini", "ls /tmp", cwd="/") == ""
+    # a checkout below /tmp is the one thing of the host's that stays there
+    kept = "%s\n" % ROOT.split("/")[2] if str(ROOT).startswith("/tmp/") else ""
+    assert shell("guide.ini", "ls /tmp", cwd="/") == kept
 
 
 def test_nothing_of_the_host_changes_or_shows(tmp_path):
