@@ -122,6 +122,12 @@ static void judge_netdev(const struct np_config *cfg, const struct np_facts *fac
 			      np_ipoib_mode_str(dev->mode), dev->mtu,
 			      dev->ca[0] ? dev->ca : "unknown", dev->port);
 	}
+	if (sel->want && sel->want->mode == NP_IPOIB_CONNECTED && np_netdev_lacks_connected(dev))
+		np_checks_add(
+			out, "netdev", dev->name, NP_CHECK_WARN, "netdev.mode_refused",
+			"take mode and mtu out of [netdev], or turn enhanced IPoIB off in the driver",
+			"connected mode is wanted, but this interface has none (enhanced IPoIB): mode %s and MTU %u stay",
+			np_ipoib_mode_str(dev->mode), dev->mtu);
 	judge_addresses(sel, out);
 	judge_overlap(facts, sel, out);
 	if (sel->n_addrs > 0 && dev->manager[0] && strcmp(dev->manager, "none") != 0)

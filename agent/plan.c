@@ -27,8 +27,10 @@ static struct np_action *add_link_action(struct np_actions *out, enum np_action_
 static int plan_mode_and_mtu(const struct np_want_netdev *want, const struct np_netdev *dev,
 			     struct np_actions *out)
 {
-	bool mode = want->mode != NP_IPOIB_MODE_UNKNOWN && dev->mode != want->mode;
-	bool mtu = want->mtu && dev->mtu != want->mtu;
+	/* where connected mode is not to be had, datagram stays with the MTU that it has */
+	bool refused = want->mode == NP_IPOIB_CONNECTED && np_netdev_lacks_connected(dev);
+	bool mode = want->mode != NP_IPOIB_MODE_UNKNOWN && dev->mode != want->mode && !refused;
+	bool mtu = want->mtu && dev->mtu != want->mtu && !refused;
 	bool mtu_first = mode && want->mode == NP_IPOIB_DATAGRAM;
 
 	if (mtu && mtu_first && !add_link_action(out, NP_ACTION_MTU, dev, dev->mtu, want->mtu))

@@ -130,6 +130,13 @@ static inline bool np_netdev_is_ipoib(const struct np_netdev *dev)
 	return dev->type == 32;
 }
 
+/* Connected mode is not to be had: the address lacks the RC bit (RFC 4755 section 3,
+ * IPOIB_FLAGS_RC in Linux), as with enhanced IPoIB. False when the address is unknown. */
+static inline bool np_netdev_lacks_connected(const struct np_netdev *dev)
+{
+	return dev->hwaddr_len == 20 && !(dev->hwaddr[0] & 0x80);
+}
+
 /* Names of all netdevs (from /sys/class/net, no dump), natural order.
  * Returns 0 or a negative errno with message. */
 int np_netdev_names(struct np_strv *out, struct np_err *err) np_must_check;

@@ -134,9 +134,10 @@ def test_streams_are_the_commands():
 def test_signals_are_passed_on(number):
     with subprocess.Popen(
             [SIMNODE, GUIDE, "--", "/usr/bin/python3", "-c",
-             "import signal, sys\n"
-             "def got(n, _): print(n, flush=True); sys.exit(9)\n"
-             "signal.signal(%d, got)\nprint('ready', flush=True)\n"
+             # os.write: the signal may come while the first line is being written
+             "import os, signal\n"
+             "def got(n, _): os.write(1, b'%%d\\n' %% n); os._exit(9)\n"
+             "signal.signal(%d, got)\nos.write(1, b'ready\\n')\n"
              "signal.pause()" % number],
             stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "ready\n"

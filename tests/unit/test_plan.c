@@ -292,6 +292,7 @@ static void pretend(struct np_facts *facts, const struct np_actions *actions)
 			*FB_ADD(dev->addrs, dev->n_addrs) = a->addr;
 			break;
 		case NP_ACTION_ADDR_DEL:
+		case NP_ACTION_MODULE:
 			fail();
 			break;
 		case NP_ACTION_FILE:

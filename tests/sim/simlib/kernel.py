@@ -2,6 +2,7 @@
 """System calls that Python 3.11 does not wrap: namespaces and mounts."""
 
 import ctypes
+import errno
 import os
 
 from .errors import SetupError
@@ -76,6 +77,39 @@ def mount(source, target, fstype=None, flags=0, data=None):
 
 def bind(source, target, recursive=False):
     mount(source, target, None, MS_BIND | (MS_REC if recursive else 0))
+
+
+def make_root_private():
+    """Nothing that is mounted from here on reaches the host.
+
+    Below a plain chroot "/" is no mount point, and only those can be made private. So
+    the way out of the chroot is taken (in a mount namespace of our own), everything
+    is made private there, and the chroot is entered again as a mount of its own.
+    """
+    try:
+        mount("none", "/", None, MS_REC | MS_PRIVATE)
+        return
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+    cwd = os.open(".", os.O_PATH | os.O_DIRECTORY)
+    root = os.open("/", os.O_PATH | os.O_DIRECTORY)
+    below = "/proc"  # any directory: whoever stands above the root can leave it
+    os.chroot(below)
+    for _ in range(256):
+        os.chdir("..")
+    os.chroot(".")
+    mount("none", "/", None, MS_REC | MS_PRIVATE)
+    os.fchdir(root)
+    path = os.getcwd()
+    bind(path, path, recursive=True)
+    os.chdir(path)
+    os.chroot(".")
+    os.close(root)
+    # what was the working directory is now to be found in the mount
+    inside = os.readlink("/proc/self/fd/%d" % cwd) if os.path.exists("/proc/self/fd") else "/"
+    os.close(cwd)
+    os.chdir(inside if os.path.isdir(inside) else "/")
 
 
 def umount(target, flags=0):

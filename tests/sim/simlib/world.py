@@ -27,7 +27,7 @@ class World:
     def build(self, unprivileged):
         """Makes the node; called as process 1 of its namespaces."""
         node = self.node
-        kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
+        kernel.make_root_private()
         rootfs = Rootfs(node, STAGE, self.binds, unprivileged)
         rootfs.keep()
         try:

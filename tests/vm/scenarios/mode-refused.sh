@@ -5,7 +5,6 @@
 # boot: links
 # seconds: 90
 # hw: no, it needs a netdev that refuses connected mode
-# pending: apply takes everything back instead (exit 4, netdev.mode_refused)
 
 # shellcheck source=/dev/null
 . "${VM_LIB:-/vm/lib.sh}"
@@ -14,7 +13,7 @@ softib_node
 printf '[netdev ib0]\naddress = 10.0.0.50/24\nmode = connected\n' >/etc/nodeprep/nodeprep.conf
 nodeprep_json 0 apply --no-selftest
 [ "$(cat /sys/class/net/ib0/mode) $(cat /sys/class/net/ib0/mtu)" = "datagram 2044" ] || fail "another mode or MTU"
-holds 'any(.checks[]; .target == "ib0" and .status == "warn")'
+holds 'any(.checks[]; .target == "ib0" and .status == "warn" and .code == "netdev.mode_refused")'
 holds '.ready'
 nodeprep_json 0 apply --no-selftest
 holds '.changed == false'
