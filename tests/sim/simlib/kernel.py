@@ -92,7 +92,10 @@ def make_root_private():
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
-    cwd = os.open(".", os.O_PATH | os.O_DIRECTORY)
+    try:
+        cwd = os.getcwd()
+    except OSError:  # deleted
+        cwd = "/"
     root = os.open("/", os.O_PATH | os.O_DIRECTORY)
     below = "/proc"  # any directory: whoever stands above the root can leave it
     os.chroot(below)
@@ -106,10 +109,7 @@ def make_root_private():
     os.chdir(path)
     os.chroot(".")
     os.close(root)
-    # what was the working directory is now to be found in the mount
-    inside = os.readlink("/proc/self/fd/%d" % cwd) if os.path.exists("/proc/self/fd") else "/"
-    os.close(cwd)
-    os.chdir(inside if os.path.isdir(inside) else "/")
+    os.chdir(cwd)
 
 
 def umount(target, flags=0):
