@@ -227,8 +227,14 @@ def execute(name, argv, user):
         flags |= kernel.CLONE_NEWUSER
     try:
         fd = os.pidfd_open(state["pid"])
+        root = os.open("/proc/%d/root" % state["pid"], os.O_PATH | os.O_DIRECTORY)
         kernel.setns(fd, flags)
         os.close(fd)
+        # entering leads to the root of the mount namespace; below a chroot the
+        # node's root is another
+        os.fchdir(root)
+        os.chroot(".")
+        os.close(root)
     except OSError as error:
         raise SetupError("cannot enter node %s: %s" % (name, error.strerror)) \
             from error
