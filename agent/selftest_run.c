@@ -164,6 +164,9 @@ static json_t *clean_entry(const json_t *entry, const char *rung, const char *de
 	       np_streq(json_string_value(json_object_get(clean, "rung")), rung) &&
 	       np_streq(json_string_value(json_object_get(clean, "device")), device) &&
 	       is_one_of(json_string_value(json_object_get(clean, "status")), states);
+	/* what is ok was measured */
+	if (good && np_streq(json_string_value(json_object_get(clean, "status")), "ok"))
+		good = json_array_size(json_object_get(clean, "sizes")) > 0;
 	if (good)
 		return clean;
 	json_decref(clean);
