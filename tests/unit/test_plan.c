@@ -129,6 +129,26 @@ static void test_order_to_datagram(void **state)
 	end(&s);
 }
 
+/* C32: where the address says that there is no connected mode, datagram stays, with
+ * the MTU that it has; without an address nobody can tell, and it is tried */
+static void test_no_connected_mode(void **state)
+{
+	struct scene s;
+
+	(void)state;
+	begin(&s, NULL);
+	set(&s, "netdev ib0", "mode", "connected");
+	set(&s, "netdev ib0", "mtu", "65520");
+	ib0(&s)->hwaddr_len = 20;
+	ib0(&s)->hwaddr[0] = 0x00;
+	spells(&s, NP_PLAN_NETDEVS, "");
+	ib0(&s)->hwaddr[0] = 0x80;
+	spells(&s, NP_PLAN_NETDEVS, "netdev.mode datagram>connected;netdev.mtu 2044>65520;");
+	ib0(&s)->hwaddr_len = 0;
+	spells(&s, NP_PLAN_NETDEVS, "netdev.mode datagram>connected;netdev.mtu 2044>65520;");
+	end(&s);
+}
+
 static void test_keep(void **state)
 {
 	struct scene s;
@@ -363,6 +383,7 @@ int main(void)
 		cmocka_unit_test(test_guide),
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_order_to_datagram),
+		cmocka_unit_test(test_no_connected_mode),
 		cmocka_unit_test(test_keep),
 		cmocka_unit_test(test_nothing_asked),
 		cmocka_unit_test(test_several_netdevs),
