@@ -31,11 +31,33 @@ struct apply {
 	bool refused; /* the node must not be changed like this: exit 3 */
 };
 
+/* A module that did not load, or a node that could not be made, is not tried again. */
+static void note_failures(struct apply *ap)
+{
+	const struct np_actions *actions = &ap->result->actions;
+
+	for (size_t i = 0; i < actions->n; i++) {
+		const struct np_action *a = &actions->v[i];
+
+		if (a->status != NP_STATUS_FAILED)
+			continue;
+		if (a->kind == NP_ACTION_GDRDRV_NODE)
+			ap->facts.gdrdrv_node_failed = true;
+		for (size_t k = 0; a->kind == NP_ACTION_MODULE && k < ap->facts.kmods.n; k++)
+			if (np_streq(ap->facts.kmods.v[k].name, a->module))
+				ap->facts.kmods.v[k].load_failed = true;
+	}
+}
+
 static int observe_facts(struct apply *ap)
 {
+	int r;
+
 	np_selection_done(&ap->sel);
 	np_facts_done(&ap->facts);
-	return np_observe(ap->cfg, NP_OBSERVE_WANTED, &ap->facts, &ap->result->error);
+	r = np_observe(ap->cfg, NP_OBSERVE_WANTED, &ap->facts, &ap->result->error);
+	note_failures(ap);
+	return r;
 }
 
 static int select_netdevs(struct apply *ap)
@@ -218,18 +240,21 @@ static int roll_back(struct apply *ap)
 	return np_verb_fail(result, NP_EXIT_ROLLED_BACK);
 }
 
-/* Why a module did not load is better told by the attempt than by what is on disk. */
+/* Why a module did not load, or its node was not made, is better told by the attempt. */
 static void tell_module_failures(struct np_result *result)
 {
 	for (size_t i = 0; i < result->actions.n; i++) {
 		const struct np_action *a = &result->actions.v[i];
 
-		if (a->kind != NP_ACTION_MODULE || a->status != NP_STATUS_FAILED)
+		const char *name = a->kind == NP_ACTION_GDRDRV_NODE ? "gdrdrv" : a->module;
+
+		if ((a->kind != NP_ACTION_MODULE && a->kind != NP_ACTION_GDRDRV_NODE) ||
+		    a->status != NP_STATUS_FAILED)
 			continue;
 		for (size_t k = 0; k < result->checks.n; k++) {
 			struct np_check *c = &result->checks.v[k];
 
-			if (!np_streq(c->id, "module") || !np_streq(c->target, a->module) ||
+			if (!np_streq(c->id, "module") || !np_streq(c->target, name) ||
 			    c->status == NP_CHECK_OK)
 				continue;
 			np_strcpy(c->code, sizeof(c->code), a->failure_code);
