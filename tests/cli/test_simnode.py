@@ -245,7 +245,8 @@ def test_an_ordinary_user_gets_a_node(tmp_path):
             # a machine where it is root's alone: one for all, in this test alone
             tun = str(tmp_path / "tun")
             command = ["unshare", "-m", "sh", "-ec",
-                       'test -e "$0" || mknod -m 666 "$0" c 10 200; mount --bind "$0" /dev/net/tun; exec "$@"',
+                       'test -e "$0" || mknod -m 666 "$0" c 10 200; '
+                       'mount --bind "$0" /dev/net/tun; exec "$@"',
                        tun] + command
     done = subprocess.run(command, capture_output=True, text=True,
                           check=False, timeout=60, cwd="/")
