@@ -21,10 +21,14 @@ $(VM)/base.cpio: $(VM)/payload $(VM)/softib/softib.ko tests/vm/mkroot tests/vm/i
 	$(say) ROOT $@
 	$(Q)nice -n 5 tests/vm/mkroot $(VM)
 
+$(VM)/disk.ext4: $(VM)/base.cpio tests/vm/mkdisk $(wildcard tests/vm/boot/*)
+	$(say) DISK $@
+	$(Q)nice -n 5 tests/vm/mkdisk $(VM)
+
 # The programs come after the packages that building them needs.
 vm-build: vm-deps
 	$(Q)$(MAKE) all
-	$(Q)$(MAKE) $(VM)/base.cpio
+	$(Q)$(MAKE) $(VM)/base.cpio $(VM)/disk.ext4
 
 vm-test: vm-build
 	$(Q)nice -n 5 tests/vm/run --build $(BUILD) $(SCENARIOS)
