@@ -13,23 +13,28 @@
 softib_add mlx5_0
 load_modules
 wait_for 5 test -e /sys/class/net/ib0
-hw() { env NODEPREP_HW=1 NODEPREP_HW_TIMEOUT=90 BUILD=/usr/sbin "$@"; }
+# hw IP [COMMAND...]: that form, with the address or without
+hw() {
+	local -x NODEPREP_HW=1 NODEPREP_HW_TIMEOUT=90 NODEPREP_HW_IP=$1 BUILD=${BUILD:-/usr/sbin}
+	shift
+	"$@"
+}
 
 say "refused: nothing is touched"
 ip addr >"$WORK/before"
 touch "$WORK/mark"
 sleep 0.1
-must 2 hw bash /vm/hw
-must 2 hw NODEPREP_HW_IP=10.0.0.50/24 bash /vm/hw no-such-scenario
-must 2 hw NODEPREP_HW_IP=10.0.0.50/24 BUILD=/tmp bash /vm/hw
-must 2 env NODEPREP_HW_IP=10.0.0.50/24 bash /vm/hw
-must 2 hw NODEPREP_HW_IP=10.0.0.50/24 setpriv --reuid alice --regid alice --clear-groups bash /vm/hw
+must 2 hw "" bash /vm/hw
+must 2 hw 10.0.0.50/24 bash /vm/hw no-such-scenario
+BUILD=/tmp must 2 hw 10.0.0.50/24 bash /vm/hw
+NODEPREP_HW_IP=10.0.0.50/24 must 2 bash /vm/hw
+must 2 hw 10.0.0.50/24 setpriv --reuid alice --regid alice --clear-groups bash /vm/hw
 ip addr | cmp - "$WORK/before" || fail "it changed an address"
 find / -xdev -newer "$WORK/mark" -type f ! -path "$WORK/*" >"$WORK/touched"
 [ ! -s "$WORK/touched" ] || fail "it wrote $(cat "$WORK/touched")"
 
 say "all of them"
-must 0 hw NODEPREP_HW_IP=10.0.0.50/24 bash /vm/hw
+must 0 hw 10.0.0.50/24 bash /vm/hw
 cp "$WORK/out" "$WORK/all"
 yes=0 no=0
 for file in /vm/scenarios/*.sh; do
@@ -47,6 +52,6 @@ done
 
 say "a node that is not in order: the port waits for a subnet manager"
 softib_set mlx5_0 state INIT
-must 1 hw NODEPREP_HW_IP=10.0.0.50/24 bash /vm/hw memlock-small modes
+must 1 hw 10.0.0.50/24 bash /vm/hw memlock-small modes
 grep -q '^failed  memlock-small ' "$WORK/out" || fail "no failure"
 [ "$(tail -n 1 "$WORK/out")" = "0 passed, 1 failed, 1 skipped" ] || fail "another count"
