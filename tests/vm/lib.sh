@@ -11,7 +11,7 @@ trap 'rm -rf "$WORK"' EXIT
 
 # The rungs' deadline is for real HCAs; an emulated processor needs more.
 PATIENT=(--timeout 90)
-[ "$HW" = 0 ] || PATIENT=()
+[ "$HW" = 0 ] || PATIENT=(${NODEPREP_HW_TIMEOUT:+--timeout "$NODEPREP_HW_TIMEOUT"})
 
 say() { echo "--- $*"; }
 fail() {
@@ -80,6 +80,14 @@ load_modules() {
 	[ "${NODEPREP_LOADS:-0}" = 0 ] || return 0
 	[ "$HW" = 0 ] || return 0
 	modprobe -a ib_uverbs ib_umad ib_ipoib rdma_ucm
+}
+
+# reboot_node: ends this stage; the scenario runs again after the reboot with STAGE one
+# higher. In the systemd form only, and as many times as `# reboots:` says.
+STAGE=$(cat /vm/stage 2>/dev/null || echo 1)
+reboot_node() {
+	echo $((STAGE + 1)) >/vm/stage
+	exit 88
 }
 
 # ---- the software HCA (in the VM only) ----
