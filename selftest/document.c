@@ -13,6 +13,8 @@ static const char *status_str(enum np_rung_status status)
 	switch (status) {
 	case NP_RUNG_OK:
 		return "ok";
+	case NP_RUNG_WARN:
+		return "warn";
 	case NP_RUNG_SKIP:
 		return "skip";
 	default:
@@ -35,11 +37,17 @@ static json_t *text(const char *s)
 	return value ? value : json_string(np_printable(s, shown, sizeof(shown)));
 }
 
+/* No rung moves data at 0 bytes a second: it did not measure that. */
+static json_t *bandwidth(const struct np_rung_size *size)
+{
+	return size->bandwidth_MBps > 0 ? rounded(size->bandwidth_MBps) : json_null();
+}
+
 static json_t *size_json(const struct np_rung_size *size)
 {
 	return json_pack("{s:I, s:o, s:o}", "size_bytes", (json_int_t)size->size_bytes,
 			 "latency_us", rounded(size->latency_us), "bandwidth_MBps",
-			 rounded(size->bandwidth_MBps));
+			 bandwidth(size));
 }
 
 static json_t *result_json(const struct np_rung_result *result)
@@ -56,8 +64,8 @@ static json_t *result_json(const struct np_rung_result *result)
 		"hint", text(result->hint), "size_bytes",
 		n ? json_integer((json_int_t)result->sizes[n - 1].size_bytes) : json_null(),
 		"latency_us", n ? rounded(result->sizes[0].latency_us) : json_null(),
-		"bandwidth_MBps", n ? rounded(result->sizes[n - 1].bandwidth_MBps) : json_null(),
-		"sizes", sizes);
+		"bandwidth_MBps", n ? bandwidth(&result->sizes[n - 1]) : json_null(), "sizes",
+		sizes);
 }
 
 char *np_document(const struct np_rung_report *report, const struct np_err *error)

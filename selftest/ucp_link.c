@@ -9,6 +9,7 @@
 
 #include "base/child.h"
 #include "base/log.h"
+#include "selftest/measure.h"
 #include "selftest/ucx_log.h"
 
 /* The clock is read once in so many rounds of progress. */
@@ -277,18 +278,9 @@ static size_t under_way(const struct np_ucp_request *requests, size_t n, ucs_sta
 	return count;
 }
 
-static int timed_out(const char *doing, struct np_err *err)
-{
-	np_err_set(err, -ETIMEDOUT, "selftest.timeout", "%s did not end before the deadline",
-		   doing);
-	np_err_hint(err, "look at the port's error counters for a bad link, or allow more time "
-			 "with --timeout");
-	return -ETIMEDOUT;
-}
-
 int np_ucp_link_in_time(const struct np_ucp_link *link, const char *doing, struct np_err *err)
 {
-	return np_now_ms() < link->spec->deadline_ms ? 0 : timed_out(doing, err);
+	return np_now_ms() < link->spec->deadline_ms ? 0 : np_too_late(doing, err);
 }
 
 int np_ucp_link_wait(struct np_ucp_link *link, struct np_ucp_request *requests, size_t n,
@@ -318,5 +310,5 @@ int np_ucp_link_wait(struct np_ucp_link *link, struct np_ucp_request *requests, 
 		}
 		return 0;
 	}
-	return timed_out(doing, err);
+	return np_too_late(doing, err);
 }
