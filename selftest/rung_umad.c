@@ -149,7 +149,8 @@ static void run_port(const struct np_rung_options *options, const struct np_ca *
 	struct np_err why;
 	int ret;
 
-	if (port->link_layer != NP_LL_INFINIBAND) {
+	/* of an unknown one the port itself can tell */
+	if (port->link_layer != NP_LL_INFINIBAND && port->link_layer != NP_LL_UNKNOWN) {
 		np_err_set(&why, -EOPNOTSUPP, "selftest.umad.not_infiniband",
 			   "port %s is %s: it takes no subnet management packets", result->device,
 			   np_link_layer_str(port->link_layer));
