@@ -249,11 +249,12 @@ static void judge_pair(const struct np_ladder_step *step, json_t *entry)
 		json_object_set_new(entry, "status", json_string("warn"));
 }
 
-static void judge_bandwidth(const struct np_config *cfg, const struct np_facts *facts,
-			    const struct np_ladder_step *step, json_t *entry)
+static void judge(const struct np_config *cfg, const struct np_facts *facts,
+		  const struct np_ladder_step *step, json_t *entry)
 {
 	double floor = np_config_floor(cfg, step->rung), rate = 0;
 
+	judge_pair(step, entry);
 	for (size_t i = 0; i < facts->cas.n; i++) {
 		const struct np_ca *ca = &facts->cas.v[i];
 
@@ -300,9 +301,8 @@ int np_selftest_run(const struct np_config *cfg, const struct np_facts *facts,
 		} else {
 			r = run_step(&run, step);
 			if (r == 0)
-				judge_bandwidth(cfg, facts, step,
-						json_array_get(entries,
-							       json_array_size(entries) - 1));
+				judge(cfg, facts, step,
+				      json_array_get(entries, json_array_size(entries) - 1));
 		}
 	}
 	return r;
