@@ -309,6 +309,12 @@ void np_ladder_done(struct np_ladder *ladder)
 	memset(ladder, 0, sizeof(*ladder));
 }
 
+const char *np_ladder_label(const struct np_ladder_step *step, char out[168])
+{
+	snprintf(out, 168, "%s%s%s", step->device, step->peer[0] ? "-" : "", step->peer);
+	return out;
+}
+
 /* ---- what stands on what ---- */
 
 bool np_ladder_is_below(const char *rung, const char *device, const struct np_ladder_step *step)
@@ -318,11 +324,11 @@ bool np_ladder_is_below(const char *rung, const char *device, const struct np_la
 		const char *rung, *below;
 		bool whole;
 	} needs[] = {
-		{ "verbs", "verbs", false },	{ "rc", "verbs", false },	{ "cuda_copy", "cuda", false },
-		{ "cuda_ipc", "cuda", false },	{ "gdrapi", "cuda", false },
-		{ "gdr_copy", "cuda", false },	{ "gdr_copy", "gdrapi", false },
-		{ "gdr_rdma", "verbs", false }, { "gdr_rdma", "cuda", false },
-		{ "nccl", "cuda", true },
+		{ "verbs", "verbs", false },	 { "rc", "verbs", false },
+		{ "cuda_copy", "cuda", false },	 { "cuda_ipc", "cuda", false },
+		{ "gdrapi", "cuda", false },	 { "gdr_copy", "cuda", false },
+		{ "gdr_copy", "gdrapi", false }, { "gdr_rdma", "verbs", false },
+		{ "gdr_rdma", "cuda", false },	 { "nccl", "cuda", true },
 	};
 
 	for (size_t i = 0; i < NP_ARRAY_SIZE(needs); i++)

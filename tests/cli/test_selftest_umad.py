@@ -186,20 +186,20 @@ def test_no_such_port(guide):
 
 
 def test_ib_umad_is_not_loaded(node):
-    found = alone(node("c16-no-umad.ini"), "fail")
+    found = alone(node("c16-no-umad.ini"), "skip")
     assert {entry["code"] for entry in found} == {"selftest.umad.no_device"}
     assert all("modprobe ib_umad" in entry["hint"] for entry in found)
 
 
 def test_node_is_missing(guide):
     guide.shell("rm /dev/infiniband/umad0")
-    entry, = alone(guide, "fail", "--device", "mlx5_0:1")
+    entry, = alone(guide, "skip", "--device", "mlx5_0:1")
     assert entry["code"] == "selftest.umad.no_device"
     assert "/dev/infiniband/umad0 is missing" in entry["message"]
 
 
 def test_no_driver_behind_the_node(guide):
-    found = alone(guide, "fail")
+    found = alone(guide, "skip")
     assert [entry["device"] for entry in found] == helpers.PORTS
     assert {entry["code"] for entry in found} == {"selftest.umad.open"}
 
@@ -207,7 +207,7 @@ def test_no_driver_behind_the_node(guide):
 def test_no_permission(guide):
     done = guide.run(PROGRAM, "umad", "--device", "mlx5_0:1", user="alice")
     entry, = json.loads(done.stdout)["selftest"]
-    assert entry["status"] == "fail" and entry["code"] == "selftest.umad.permission"
+    assert entry["status"] == "skip" and entry["code"] == "selftest.umad.permission"
     assert "--as-root" in entry["hint"]
 
 
