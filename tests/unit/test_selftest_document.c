@@ -161,25 +161,6 @@ static void a_warning_without_bandwidth(void **state)
 	json_decref(document);
 }
 
-static void options_of_verbs(void **state)
-{
-	const char *argv[] = { "x", "verbs", "--peer=mlx5_1:1", "--gid-index", "3", NULL };
-	const char *bad[] = { "x", "verbs", "--gid-index", "-1", NULL };
-	np_auto_options struct np_options options = { 0 };
-	struct np_err err;
-
-	(void)state;
-	assert_int_equal(np_options_parse(2, (char **)argv, &options, &err), 0);
-	assert_null(options.rung_options.peer);
-	assert_int_equal(options.rung_options.gid_index, -1);
-	np_options_done(&options);
-	assert_int_equal(np_options_parse(5, (char **)argv, &options, &err), 0);
-	assert_string_equal(options.rung_options.peer, "mlx5_1:1");
-	assert_int_equal(options.rung_options.gid_index, 3);
-	np_options_done(&options);
-	assert_int_equal(np_options_parse(4, (char **)bad, &options, &err), -EINVAL);
-}
-
 static void options_around_the_rung(void **state)
 {
 	const char *const words[] = { "--full", "rc",	 "--device=mlx5_0:1", "--timeout-ms",
@@ -195,6 +176,26 @@ static void options_around_the_rung(void **state)
 	assert_int_equal(options.rung_options.timeout_ms, 500);
 	assert_int_equal(options.n_env, 1);
 	assert_string_equal(options.env[0], "UCX_IB_SL=1");
+}
+
+static void options_of_verbs(void **state)
+{
+	static const char *const plain[] = { "verbs", NULL };
+	static const char *const both[] = { "verbs", "--peer=mlx5_1:1", "--gid-index", "3", NULL };
+	static const char *const bad[] = { "verbs", "--gid-index", "-1", NULL };
+	struct np_options options = { 0 };
+	struct np_err err;
+
+	(void)state;
+	assert_int_equal(parse(plain, &options, &err), 0);
+	assert_null(options.rung_options.peer);
+	assert_int_equal(options.rung_options.gid_index, -1);
+	np_options_done(&options);
+	assert_int_equal(parse(both, &options, &err), 0);
+	assert_string_equal(options.rung_options.peer, "mlx5_1:1");
+	assert_int_equal(options.rung_options.gid_index, 3);
+	np_options_done(&options);
+	assert_int_equal(parse(bad, &options, &err), -EINVAL);
 }
 
 static void wrong_command_lines(void **state)

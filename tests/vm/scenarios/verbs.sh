@@ -4,7 +4,7 @@
 # that may be in its way: memlock, permission, port, peer, driver library, GID. On InfiniBand,
 # and on RoCE (a stock rdma_rxe device). umad where there is no queue pair 0.
 # boot: rungs
-# seconds: 300
+# seconds: 480
 # hw: no, it calls the self-test's program with software HCAs
 
 # shellcheck source=/dev/null
