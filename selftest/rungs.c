@@ -7,9 +7,8 @@
 #include "selftest/rung.h"
 
 const struct np_rung np_rungs[] = {
-	{ "umad", "subnet management packets to a port, and what it says of itself", np_rung_umad },
-	{ "verbs", "RDMA write and send between two queue pairs, on one port or two",
-	  np_rung_verbs },
+	{ "umad", "subnet management packets: what a port says of itself", np_rung_umad },
+	{ "verbs", "RDMA write and send, within one port of an HCA or between two", np_rung_verbs },
 	{ "rc", "UCX rc (reliable connection) through a port of an HCA", np_rung_rc },
 	{ "tcp", "UCX tcp, loopback over the address of an IPoIB netdev", np_rung_tcp },
 	{ NULL, NULL, NULL },

@@ -17,10 +17,11 @@
 /* Tried in turn: what ib_write_lat takes, then less. */
 static const uint32_t inline_sizes[] = { 220, 64, 0 };
 
-/* Of a queue pair, IBA 11.2.4.2: local ACK timeout 4.096 us * 2^16 = 0.27 s, seven times
- * again; a receiver that is not ready is tried again six times after 0.64 ms. */
+/* Of a queue pair, IBA 11.2.4.2: local ACK timeout 4.096 us * 2^16 = 0.27 s, six times
+ * again (seven is for ever to rxe); a receiver that is not ready is tried again as often
+ * after 0.64 ms. */
 #define ACK_TIMEOUT 16
-#define RETRIES	    7
+#define RETRIES	    6
 #define RNR_RETRIES 6
 #define RNR_TIMER   12
 #define HOP_LIMIT   64

@@ -4,7 +4,7 @@
 # that may be in its way: memlock, permission, port, peer, driver library, GID. On InfiniBand,
 # and on RoCE (a stock rdma_rxe device). umad where there is no queue pair 0.
 # boot: rungs
-# seconds: 300
+# seconds: 480
 # hw: no, it calls the self-test's program with software HCAs
 
 # shellcheck source=/dev/null
@@ -79,9 +79,17 @@ rung 1 verbs --device mlx5_0:1
 mv /etc/libibverbs.away /etc/libibverbs.d
 code_is selftest.verbs.no_provider fail
 
-say "the port says where its peer is, and it is not there: a lid of nobody"
-softib_set mlx5_0 lid 0x2b
-rung 0 verbs --device mlx5_0:1
+say "the other port goes away in the middle: no acknowledgement"
+"$SELFTEST" verbs --device mlx5_0:1 --peer mlx5_1:1 --full --timeout-ms 90000 >"$WORK/json" &
+running=$!
+sleep 4
+softib_set mlx5_1 state DOWN
+code=0
+wait "$running" || code=$?
+[ "$code" = 1 ] || fail "exit $code, though its peer was DOWN"
+code_is selftest.verbs.no_path fail
+holds '.selftest[0].message | contains("transport retry counter exceeded")'
+softib_set mlx5_1 state ACTIVE
 
 say "RoCE"
 ip link add eth9 type dummy
