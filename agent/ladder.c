@@ -304,6 +304,12 @@ void np_ladder_done(struct np_ladder *ladder)
 	memset(ladder, 0, sizeof(*ladder));
 }
 
+const char *np_ladder_label(const struct np_ladder_step *step, char out[168])
+{
+	snprintf(out, 168, "%s%s%s", step->device, step->peer[0] ? "-" : "", step->peer);
+	return out;
+}
+
 /* ---- what stands on what ---- */
 
 bool np_ladder_is_below(const char *rung, const char *device, const struct np_ladder_step *step)

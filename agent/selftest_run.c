@@ -230,13 +230,13 @@ static const json_t *broken_below(const struct runner *run, const struct np_ladd
 
 static int skip_above(struct runner *run, const struct np_ladder_step *step, const json_t *broken)
 {
-	char message[240];
+	char message[240], label[168];
 
 	snprintf(message, sizeof(message), "not tried: the rung below it is broken, %s on %s (%s)",
 		 json_string_value(json_object_get(broken, "rung")),
 		 json_string_value(json_object_get(broken, "device")),
 		 json_string_value(json_object_get(broken, "code")));
-	return append(run, np_selftest_entry(step->rung, step->device, "skip",
+	return append(run, np_selftest_entry(step->rung, np_ladder_label(step, label), "skip",
 					     "selftest.below_broken", message, "mend that first"));
 }
 
@@ -253,7 +253,9 @@ static void judge(const struct np_config *cfg, const struct np_facts *facts,
 		  const struct np_ladder_step *step, json_t *entry)
 {
 	double floor = np_config_floor(cfg, step->rung), rate = 0;
+	char label[168];
 
+	json_object_set_new(entry, "device", json_string(np_ladder_label(step, label)));
 	judge_pair(step, entry);
 	for (size_t i = 0; i < facts->cas.n; i++) {
 		const struct np_ca *ca = &facts->cas.v[i];

@@ -27,6 +27,14 @@ trap 'echo "FAIL: line $LINENO: $BASH_COMMAND"' ERR
 # What a login on such a node has; a stock Debian gives 8 MiB, too little for any HCA.
 ulimit -l unlimited
 
+# reboot_node: ends this stage; the scenario runs again after the reboot with STAGE one
+# higher. In the systemd form only, and as many times as `# reboots:` says.
+STAGE=$(cat /vm/stage 2>/dev/null || echo 1)
+reboot_node() {
+	echo $((STAGE + 1)) >/vm/stage
+	exit 88
+}
+
 # must CODE COMMAND...: runs it, shows what it says, and fails unless it exits with CODE.
 must() {
 	local want=$1 code=0
@@ -80,14 +88,6 @@ load_modules() {
 	[ "${NODEPREP_LOADS:-0}" = 0 ] || return 0
 	[ "$HW" = 0 ] || return 0
 	modprobe -a ib_uverbs ib_umad ib_ipoib rdma_ucm
-}
-
-# reboot_node: ends this stage; the scenario runs again after the reboot with STAGE one
-# higher. In the systemd form only, and as many times as `# reboots:` says.
-STAGE=$(cat /vm/stage 2>/dev/null || echo 1)
-reboot_node() {
-	echo $((STAGE + 1)) >/vm/stage
-	exit 88
 }
 
 # ---- the software HCA (in the VM only) ----
