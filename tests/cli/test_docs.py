@@ -353,7 +353,7 @@ def on_node(ini, *argv):
     ("guide.ini", ("apply", "--json", "--ip", "1")),
     ("sick.ini", ("check", "--json", "--ip", "10.0.0.50/24")),
     ("sick.ini", ("show", "--json")),
-    ("dgx.ini", ("show", "--json", "gpus", "modules")),
+    ("dgx.ini", ("show", "--json", "gpus", "modules", "topology")),
     ("c13-rate-unreadable.ini", ("show", "--json", "ports")),
     ("c14-counters.ini", ("show", "--json", "ports")),
     ("c15-other-fabrics.ini", ("show", "--json")),
