@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/login_limits.h"
 #include "base/child.h"
 #include "base/log.h"
 #include "base/user.h"
@@ -31,6 +32,9 @@ struct runner {
 	bool switch_user;
 	uid_t uid;
 	gid_t gid;
+	char user[33]; /* whom the rungs run as */
+	bool has_limit;
+	struct np_user_limit limit; /* that user's at login */
 	json_t *entries;
 	struct np_err *err;
 };
@@ -73,8 +77,11 @@ static int choose_user(struct runner *run)
 	int r;
 
 	/* only root can become someone else */
-	if (run->options->as_root || geteuid() != 0)
+	if (run->options->as_root || geteuid() != 0) {
+		if (np_user_by_uid(geteuid(), &user, NULL) == 0)
+			np_strcpy(run->user, sizeof(run->user), user.name);
 		return 0;
+	}
 	r = np_user_by_name(name, &user, run->err);
 	if (r < 0) {
 		if (run->options->run_as)
@@ -84,7 +91,24 @@ static int choose_user(struct runner *run)
 	run->switch_user = true;
 	run->uid = user.uid;
 	run->gid = user.gid;
+	np_strcpy(run->user, sizeof(run->user), user.name);
 	return 0;
+}
+
+/* What the user's jobs can pin is what counts, not what the caller can: a service that
+ * starts nodeprep often has another limit than a login. */
+static void choose_limit(struct runner *run)
+{
+	char soft[NP_MEMLOCK_STRLEN];
+	struct np_err err = { 0 };
+
+	run->has_limit = *run->user && np_user_limit(run->user, &run->limit, &err) == 0;
+	if (run->has_limit)
+		np_debug("user %s gets memlock %s at login (%s)", run->user,
+			 np_memlock_str(run->limit.limit.soft, soft), run->limit.source);
+	else
+		np_debug("the rungs keep the memlock limit of nodeprep itself: %s",
+			 *run->user ? err.message : "this user is not in the password database");
 }
 
 /* UCX reads ./ucx.conf: the rungs start in a directory that holds nothing. */
@@ -173,6 +197,38 @@ static json_t *clean_entry(const json_t *entry, const char *rung, const char *de
 	return NULL;
 }
 
+/* The child knows its limit alone; where that comes from is known here. */
+static int explain_memlock(struct runner *run, const struct np_child_result *result)
+{
+	json_t *entry = json_array_get(run->entries, json_array_size(run->entries) - 1), *text;
+	const char *code = json_string_value(json_object_get(entry, "code"));
+	const char *said = json_string_value(json_object_get(entry, "message"));
+	size_t len = code ? strlen(code) : 0;
+	char login[NP_MEMLOCK_STRLEN];
+
+	if (!run->has_limit || len < 8 || strcmp(code + len - 8, ".memlock") != 0)
+		return 0;
+	if (result->memlock_less)
+		text = json_sprintf("%s, all that can be given here; user %s gets %s at login (%s)",
+				    said, run->user, np_memlock_str(run->limit.limit.soft, login),
+				    run->limit.source);
+	else
+		text = json_sprintf("%s, as user %s gets it at login (%s)", said, run->user,
+				    run->limit.source);
+	if (json_object_set_new(entry, "message", text) < 0)
+		return -ENOMEM;
+	if (result->memlock_less)
+		text = json_string("raise the memlock limit of what starts nodeprep, or give it "
+				   "CAP_SYS_RESOURCE");
+	else if (*run->limit.source == '/')
+		text = json_sprintf("correct %s, or set [limits] memlock = unlimited and run "
+				    "nodeprep apply",
+				    run->limit.source);
+	else
+		text = json_string("set [limits] memlock = unlimited and run nodeprep apply");
+	return json_object_set_new(entry, "hint", text) < 0 ? -ENOMEM : 0;
+}
+
 /* The child's document, if it is one: exactly one entry, and an exit code that says
  * the same. Returns 0, -EPROTO or -ENOMEM. */
 static int take_document(struct runner *run, const char *rung, const char *device,
@@ -192,7 +248,8 @@ static int take_document(struct runner *run, const char *rung, const char *devic
 		r = result->exit_status == (ok ? 0 : 1) ? 0 : -EPROTO;
 	}
 	if (r == 0)
-		r = json_array_append_new(run->entries, clean) < 0 ? -ENOMEM : 0;
+		r = json_array_append_new(run->entries, clean) < 0 ? -ENOMEM :
+								     explain_memlock(run, result);
 	else
 		json_decref(clean);
 	json_decref(doc);
@@ -245,7 +302,7 @@ static int run_rung(struct runner *run, const char *rung, const char *device, co
 	np_auto_strv struct np_strv env = { 0 };
 	np_auto_child_result struct np_child_result result = { 0 };
 	const char *argv[16 + 2 * ENV_MAX] = { PROGRAM, rung };
-	char timeout[16];
+	char timeout[16], memlock[NP_MEMLOCK_STRLEN];
 	size_t n = 2;
 	struct np_child_spec spec = {
 		.exec_fd = run->program_fd,
@@ -254,6 +311,7 @@ static int run_rung(struct runner *run, const char *rung, const char *device, co
 		.switch_user = run->switch_user,
 		.uid = run->uid,
 		.gid = run->gid,
+		.memlock = run->has_limit ? &run->limit.limit : NULL,
 		.timeout_ms = run->options->timeout_ms,
 		.stdout_max = DOCUMENT_MAX,
 		.stderr_max = 1 << 16,
@@ -295,6 +353,9 @@ static int run_rung(struct runner *run, const char *rung, const char *device, co
 	if (r < 0)
 		return r;
 	pass_log(rung, &result.log);
+	if (result.memlock_less)
+		np_debug("selftest %s: memlock %s is all that can be given here", rung,
+			 np_memlock_str(result.memlock.soft, memlock));
 	if (result.interrupted)
 		return np_err_set(run->err, -EINTR, "internal.interrupted",
 				  "interrupted during the self-test");
@@ -371,6 +432,8 @@ int np_selftest_run(const struct np_config *cfg, const struct np_facts *facts,
 	if (program_fd < 0)
 		return program_fd;
 	r = choose_user(&run);
+	if (r == 0)
+		choose_limit(&run);
 	if (r == 0 && (all || np_strv_has(options->rungs, "tcp")))
 		r = run_tcp(&run, sel);
 	if (r == 0 && (all || np_strv_has(options->rungs, "rc")))
