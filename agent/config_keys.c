@@ -355,6 +355,52 @@ static int set_ucx_text(const struct site *s, const char *value)
 	return replace_text(slot, value) < 0 ? np_err_nomem(s->err) : 0;
 }
 
+/* ---- [limits] ---- */
+
+/* "unlimited", "keep", "64 GiB" */
+static int set_memlock(const struct site *s, const char *value)
+{
+	static const struct {
+		const char *unit;
+		int shift;
+	} units[] = { { "KiB", 10 }, { "MiB", 20 }, { "GiB", 30 } };
+	char number[24];
+	size_t digits = strspn(value, "0123456789");
+	const char *unit = value + digits + strspn(value + digits, " \t");
+	uint64_t n;
+
+	s->cfg->memlock_keep = strcmp(value, "keep") == 0;
+	if (s->cfg->memlock_keep)
+		return 0;
+	if (strcmp(value, "unlimited") == 0) {
+		s->cfg->memlock = NP_UNLIMITED;
+		return 0;
+	}
+	snprintf(number, sizeof(number), "%.*s", (int)(digits < 20 ? digits : 20), value);
+	for (size_t i = 0; i < NP_ARRAY_SIZE(units); i++) {
+		if (strcmp(unit, units[i].unit) != 0)
+			continue;
+		if (np_parse_u64(number, 10, (NP_UNLIMITED - 1) >> units[i].shift, &n) < 0 ||
+		    n == 0)
+			break;
+		s->cfg->memlock = n << units[i].shift;
+		return 0;
+	}
+	return bad_value(s, value,
+			 "unlimited, keep, or a number of KiB, MiB or GiB such as 64 GiB");
+}
+
+/* A word of limits.conf: what ends it there must not be in it. */
+static int set_limits_group(const struct site *s, const char *value)
+{
+	for (const char *c = value; *c; c++)
+		if (*c <= ' ' || *c > '~' || strchr("@#:%*", *c))
+			return bad_value(s, value, "the name of a group, without @");
+	if (!*value || !np_strcpy(s->cfg->limits_group, sizeof(s->cfg->limits_group), value))
+		return bad_value(s, value, "the name of a group, at most 32 characters");
+	return 0;
+}
+
 /* ---- keys of the contract that this version only reads ---- */
 
 static int set_later(const struct site *s, const char *value)
@@ -394,6 +440,8 @@ static const struct key {
 	{ "ucx", "profile", set_profile },
 	{ "ucx", "tls", set_ucx_text },
 	{ "ucx", "net_devices", set_ucx_text },
+	{ "limits", "memlock", set_memlock },
+	{ "limits", "group", set_limits_group },
 };
 
 static const char *const sections[] = { "netdev", "ports",  "module",	"nccl",	 "ucx",
@@ -401,8 +449,8 @@ static const char *const sections[] = { "netdev", "ports",  "module",	"nccl",	 "
 
 static bool section_is_later(const char *section)
 {
-	return np_streq(section, "dask") || np_streq(section, "limits") ||
-	       np_streq(section, "selftest") || np_streq(section, "watch");
+	return np_streq(section, "dask") || np_streq(section, "selftest") ||
+	       np_streq(section, "watch");
 }
 
 static int unknown(const struct site *s, const char *what, const char *word,

@@ -128,6 +128,11 @@ struct np_user_limit {
 	char source[NP_LIMIT_SOURCE]; /* FILE:LINE, or whose limit it inherits */
 };
 
+/* Elsewhere than in Debian pam_limits ends the session when a limit cannot be set. True:
+ * @hard would do that here, since it is above the caller's own and CAP_SYS_RESOURCE is
+ * out of reach, as in a container. */
+bool np_limit_refuses_login(uint64_t hard);
+
 /* The limit that a user of the password database gets at login on this system:
  * limits.conf and limits.d, and where they say nothing what Debian's pam_limits takes
  * from PID 1, elsewhere what a login service has: sshd's listener, else another service

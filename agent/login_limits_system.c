@@ -3,8 +3,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "agent/login_limits.h"
@@ -109,6 +111,21 @@ static void limit_of_service(struct np_memlock *out, char *source, size_t size)
 		*out = (struct np_memlock){ 0 };
 }
 
+/* Debian and what is made of it have a pam_limits of their own. */
+static bool is_debian(void)
+{
+	return access("/etc/debian_version", F_OK) == 0;
+}
+
+bool np_limit_refuses_login(uint64_t hard)
+{
+	struct np_memlock own;
+
+	if (is_debian() || np_memlock_of(0, &own) < 0 || own.hard >= hard)
+		return false;
+	return prctl(PR_CAPBSET_READ, CAP_SYS_RESOURCE) == 0;
+}
+
 /* ---- one user ---- */
 
 static int fill_user(const char *name, struct np_user *entry, gid_t **gids,
@@ -126,8 +143,7 @@ static int fill_user(const char *name, struct np_user *entry, gid_t **gids,
 	out->gid = entry->gid;
 	out->gids = *gids;
 	out->group_gid = np_group_by_name;
-	/* Debian and what is made of it; the name of the file is their own test, too */
-	out->root_by_name = access("/etc/debian_version", F_OK) == 0;
+	out->root_by_name = is_debian();
 	return 0;
 }
 

@@ -6,7 +6,7 @@ test_login_limits.py."""
 import subprocess
 
 import pytest
-from helpers import NODEPREP
+from helpers import IP, NODEPREP
 
 CONF, FOLDER = "/etc/security/limits.conf", "/etc/security/limits.d/"
 OURS = FOLDER + "nodeprep.conf"
@@ -123,3 +123,166 @@ def test_a_hard_limit_that_cannot_be_raised(rung):
     entry = rung("ulimit -l 300; ")
     assert entry["message"] == ("limit 1000 KiB, hard 1000 KiB, as user nobody gets it at login "
                                 "(%s:1)" % CONF if may_raise(rung.node) else less)
+
+
+# ---- what apply writes ----
+
+ALL = "*\tsoft\tmemlock\t%s\n*\thard\tmemlock\t%s\n" \
+    "root\tsoft\tmemlock\t%s\nroot\thard\tmemlock\t%s\n"
+
+
+def lines(text):
+    return "".join(line + "\n" for line in text.decode().splitlines() if line[0] != "#")
+
+
+def configure(node, text):
+    node.write("/etc/nodeprep/nodeprep.conf", "[limits]\n" + text)
+
+
+def limits_actions(done):
+    return [(a["id"], a["target"]) for a in done.doc["actions"] if "/security/" in a["target"]]
+
+
+def test_apply_gives_logins_unlimited_memlock(guide):
+    done = guide.apply()
+    assert limits_actions(done) == [("file.write", OURS)]
+    assert lines(guide.read(OURS)) == ALL % (("unlimited",) * 4)
+    given = done.check("limits.memlock", "memlock")
+    assert given["status"] == "ok" and OURS + ":4" in given["message"]
+    assert guide.apply().doc["actions"] == []
+    assert limits_actions(guide.json("check", "--ip", IP, rc=0)) == []
+
+
+def test_a_login_has_it(guide):
+    """The real pam_limits reads the file; a number that may be set everywhere is shown."""
+    configure(guide, "memlock = 2 MiB\n")
+    guide.apply()
+    for user in ("alice", "root"):
+        login = guide.text("runuser", "-l", user, "-c", "ulimit -Sl; ulimit -Hl")
+        assert login.split() == ["2048", "2048"], user
+
+
+def test_number_group_and_keep(guide):
+    configure(guide, "memlock = 64 GiB\n")
+    guide.apply()
+    assert lines(guide.read(OURS)) == ALL % (("67108864",) * 4)
+    configure(guide, "memlock = 64 GiB\ngroup = alice\n")
+    done = guide.apply()
+    assert limits_actions(done) == [("file.write", OURS)]
+    assert lines(guide.read(OURS)) == "@alice\tsoft\tmemlock\t67108864\n" \
+        "@alice\thard\tmemlock\t67108864\n"
+    assert "group alice gets 67108864 KiB" in done.check("limits.memlock")["message"]
+    assert not done.checks(code="limits.group_unknown")
+    configure(guide, "group = nosuch\n")
+    assert guide.apply().check("limits.group_unknown", "nosuch")["status"] == "warn"
+    configure(guide, "memlock = keep\n")
+    done = guide.apply()
+    assert limits_actions(done) == [("file.remove", OURS)] and guide.read(OURS) is None
+    assert not done.checks(id="limits")
+    assert guide.apply().doc["actions"] == []
+
+
+def test_no_hca_no_file(node):
+    one = node("guide.ini", "--set", "node.infiniband_class=no")
+    done = one.apply(rc=None)
+    assert limits_actions(done) == [] and one.read(OURS) is None
+    assert not done.checks(id="limits")
+
+
+@pytest.mark.parametrize("path", [CONF, FOLDER + "90-site.conf"])
+def test_what_the_site_gives_already_is_not_written_again(guide, path):
+    guide.write(path, "* soft memlock unlimited\n* hard memlock unlimited\n")
+    done = guide.apply()
+    assert limits_actions(done) == [] and guide.read(OURS) is None
+    assert path + ":1" in done.check("limits.memlock")["message"]
+    assert guide.apply().doc["actions"] == []
+    # not enough: then ours comes beside it, and theirs stays
+    guide.write(path, "* soft memlock 64\n* hard memlock 64\n")
+    before = guide.read(path)
+    done = guide.apply()
+    assert limits_actions(done) == [("file.write", OURS)] and guide.read(path) == before
+    assert not done.checks(code="limits.overridden")
+
+
+def test_a_later_file_that_overrides_is_named(guide):
+    guide.apply()
+    guide.write(FOLDER + "zz-site.conf", "# ours alone\n* hard memlock 64\n* memlock 64\n")
+    for done in (guide.json("check", "--ip", IP, rc=0), guide.apply()):
+        assert done.doc["actions"] == []
+        found = done.check("limits.overridden", FOLDER + "zz-site.conf:2")
+        assert found["status"] == "warn" and "64 KiB" in found["message"] and found["hint"]
+        assert done.check("limits.line_ignored", FOLDER + "zz-site.conf:3")["status"] == "warn"
+        assert not done.checks(code="limits.memlock")
+
+
+def test_files_that_cannot_be_read_are_unknown(guide):
+    guide.apply()
+    guide.text("chmod", "0600", CONF)
+    done = guide.json("check", "--ip", IP, user="alice")
+    assert done.check("limits.unreadable", CONF)["status"] == "unknown"
+
+
+def test_a_link_in_its_place_is_refused(guide):
+    guide.text("mkdir", "-p", FOLDER)
+    guide.text("ln", "-s", "/etc/shadow", OURS)
+    before = guide.read("/etc/shadow")
+    done = guide.apply(rc=1)
+    assert ("file.refused", OURS) in done.failed()
+    assert guide.read("/etc/shadow") == before
+
+
+# ---- services (C12) ----
+
+def play(node, name, limit):
+    """A process of that name with a limit, as a service would be."""
+    node.text("cp", "/bin/sleep", "/tmp/" + name)
+    spawned = node.spawn("sh", "-c", "ulimit -Sl %s; exec /tmp/%s 300" % (limit, name))
+    for _ in range(200):
+        if node.shell("grep -qsx %s /proc/%d/comm" % (name[:15], spawned[1])).rc == 0:
+            return spawned
+        node.text("sleep", "0.05")
+    raise AssertionError("%s did not start" % name)
+
+
+@pytest.mark.parametrize("name", ["slurmd", "dask-cuda-worker", "containerd"])
+def test_a_service_with_little_memlock_is_named(guide, name):
+    guide.write(CONF, "* - memlock unlimited\nroot - memlock unlimited\n")
+    service = play(guide, name, 64)
+    for done in (guide.json("check"), guide.json("plan"), guide.apply()):
+        found = done.check("limits.service_memlock")
+        assert found["status"] == "warn" and "64 KiB" in found["message"]
+        assert found["target"] == name[:15] and "process %d" % service[1] in found["message"]
+        assert "LimitMEMLOCK=infinity" in found["hint"]
+        # limits.conf does give it to logins
+        assert done.check("limits.memlock")["status"] == "ok"
+    guide.kill(service)
+
+
+def test_a_service_with_enough_is_fine(guide):
+    configure(guide, "memlock = 1 MiB\n")
+    service = play(guide, "slurmd", 1024)
+    assert not guide.json("check").checks(code="limits.service_memlock")
+    configure(guide, "memlock = 1025 KiB\n")
+    assert "LimitMEMLOCK=1025K" in guide.json("check").check("limits.service_memlock")["hint"]
+    configure(guide, "memlock = keep\n")
+    assert not guide.json("check").checks(code="limits.service_memlock")
+    guide.kill(service)
+
+
+@pytest.mark.parametrize("slice_", ["/sys/fs/cgroup/system.slice",
+                                    "/sys/fs/cgroup/systemd/system.slice"])
+def test_the_unit_is_named(guide, slice_):
+    """By systemd's control groups; a run with nothing to do finds it there, too."""
+    guide.text("mount", "-t", "tmpfs", "tmpfs", "/sys/fs/cgroup")
+    service = play(guide, "slurmd", 64)
+    for unit, pid in (("slurmd.service", service[1]), ("ssh.service", service[1]),
+                      ("slurmctld.service", service[1]), ("kubelet.service", 99999999),
+                      ("docker.socket", service[1])):
+        guide.write("%s/%s/cgroup.procs" % (slice_, unit), "%d\n1\n" % pid)
+    guide.apply()
+    for done in (guide.apply(), guide.json("check", "--ip", IP)):
+        assert done.doc["actions"] == []
+        found = done.check("limits.service_memlock", "slurmd.service")
+        assert found["hint"].startswith("systemctl edit slurmd.service")
+        assert "slurmd (process %d) has memlock 64 KiB" % service[1] in found["message"]
+    guide.kill(service)
