@@ -30,6 +30,7 @@ void np_config_init(struct np_config *cfg)
 	memset(cfg, 0, sizeof(*cfg));
 	cfg->wait_s = DEFAULT_WAIT_S;
 	cfg->ucx.profile = NP_UCX_STANDARD;
+	cfg->memlock = NP_UNLIMITED;
 }
 
 void np_config_done(struct np_config *cfg)

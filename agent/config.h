@@ -6,6 +6,7 @@
 
 #include "agent/ucx_env.h"
 #include "base/inet.h"
+#include "base/memlock.h"
 #include "base/str.h"
 #include "netlink/netdev.h"
 
@@ -74,6 +75,10 @@ struct np_config {
 
 	struct np_ucx_input ucx; /* profile, tls and net_devices only */
 	char *ucx_tls, *ucx_net_devices;
+
+	bool memlock_keep;     /* nothing is written for memlock, nor judged */
+	uint64_t memlock;      /* bytes, or NP_UNLIMITED: for logins, and asked of services */
+	char limits_group[33]; /* "" = all users */
 
 	bool force;
 	struct np_strv warnings; /* accepted, but without effect in this version */

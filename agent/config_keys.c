@@ -284,6 +284,8 @@ static const struct key {
 	{ "ucx", "tls", set_ucx_text },
 	{ "ucx", "net_devices", set_ucx_text },
 	{ "selftest", "min_bandwidth_MBps.RUNG", np_config_set_min_bandwidth },
+	{ "limits", "memlock", np_config_set_memlock },
+	{ "limits", "group", np_config_set_limits_group },
 };
 
 /* A name that ends in RUNG stands for one of each rung. */
@@ -301,8 +303,7 @@ static const char *const sections[] = { "netdev", "ports",  "module",	"nccl",	 "
 
 static bool section_is_later(const char *section)
 {
-	return np_streq(section, "dask") || np_streq(section, "limits") ||
-	       np_streq(section, "watch");
+	return np_streq(section, "dask") || np_streq(section, "watch");
 }
 
 static int unknown(const struct np_config_site *s, const char *what, const char *word,

@@ -74,6 +74,16 @@ static void add_netdev(struct rows *rows, const struct np_want_netdev *want)
 	add(rows, section, "exclusive", "%s", want->exclusive ? "yes" : "no");
 }
 
+static void add_limits(struct rows *rows, const struct np_config *cfg)
+{
+	char text[NP_MEMLOCK_STRLEN];
+
+	add(rows, "limits", "memlock", "%s",
+	    cfg->memlock_keep ? "keep" : np_memlock_str(cfg->memlock, text));
+	if (cfg->limits_group[0])
+		add(rows, "limits", "group", "%s", cfg->limits_group);
+}
+
 int np_config_rows(const struct np_config *cfg, struct np_config_row **out, size_t *n)
 {
 	static const char *const scopes[] = { "both", "home", "system", "off" };
@@ -112,6 +122,7 @@ int np_config_rows(const struct np_config *cfg, struct np_config_row **out, size
 		add(&rows, "ucx", "net_devices", "%s", cfg->ucx_net_devices);
 	for (size_t i = 0; i < cfg->n_floors; i++)
 		add(&rows, "selftest", cfg->floors[i].key, "%g", cfg->floors[i].min_MBps);
+	add_limits(&rows, cfg);
 	if (rows.failed) {
 		np_config_rows_free(rows.v, rows.n);
 		return -ENOMEM;

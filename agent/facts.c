@@ -216,6 +216,7 @@ static int observe_files(const struct np_config *cfg, struct np_facts *facts, st
 		{ NP_ROLE_UCX_ENV, "/etc/nodeprep/ucx.env" },
 		{ NP_ROLE_MODULES_LOAD, "/etc/modules-load.d/nodeprep.conf" },
 		{ NP_ROLE_MODPROBE, "/etc/modprobe.d/nodeprep.conf" },
+		{ NP_ROLE_LIMITS, NP_LIMITS_OURS },
 	};
 
 	for (size_t i = 0; i < cfg->users.n; i++) {
@@ -232,6 +233,20 @@ static int observe_files(const struct np_config *cfg, struct np_facts *facts, st
 		np_target_file_read(&fact->file);
 	}
 	return 0;
+}
+
+/* What the site's own files say, which decides whether there is anything to write. */
+static int observe_limits(const struct np_config *cfg, struct np_facts *facts, struct np_err *err)
+{
+	gid_t gid;
+
+	if (facts->cas.n == 0 || cfg->memlock_keep)
+		return 0;
+	facts->limits.looked = true;
+	facts->limits.group_known =
+		!cfg->limits_group[0] || np_group_by_name(cfg->limits_group, &gid) == 0;
+	facts->limits.refuses_login = np_limit_refuses_login(cfg->memlock);
+	return np_limit_texts_read(&facts->limits.texts) < 0 ? np_err_nomem(err) : 0;
 }
 
 /* ---- modules ---- */
@@ -313,6 +328,9 @@ int np_observe(const struct np_config *cfg, enum np_observe_scope scope, struct 
 	if (r < 0)
 		return r;
 	observe_gdrdrv(cfg, facts);
+	r = observe_limits(cfg, facts, err);
+	if (r < 0)
+		return r;
 	return observe_files(cfg, facts, err);
 }
 
@@ -347,5 +365,7 @@ void np_facts_done(struct np_facts *facts)
 	for (size_t i = 0; i < facts->n_files; i++)
 		np_target_file_done(&facts->files[i].file);
 	free(facts->files);
+	np_limit_texts_done(&facts->limits.texts);
+	np_services_done(&facts->services);
 	memset(facts, 0, sizeof(*facts));
 }

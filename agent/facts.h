@@ -3,6 +3,8 @@
 #define NP_AGENT_FACTS_H
 
 #include "agent/config.h"
+#include "agent/login_limits.h"
+#include "agent/services.h"
 #include "agent/target_file.h"
 #include "ibmad/ca.h"
 #include "modules/gdrdrv.h"
@@ -27,6 +29,7 @@ enum np_file_role {
 	NP_ROLE_UCX_ENV,
 	NP_ROLE_MODULES_LOAD,
 	NP_ROLE_MODPROBE,
+	NP_ROLE_LIMITS,
 };
 
 struct np_file_fact {
@@ -57,6 +60,13 @@ struct np_facts {
 	bool one_numa_node;
 	struct np_file_fact *files;
 	size_t n_files;
+	struct {
+		bool looked;		     /* there is an HCA, and [limits] is not keep */
+		struct np_limit_texts texts; /* limits.conf and limits.d */
+		bool group_known;	     /* [limits] group is in the group database */
+		bool refuses_login; /* a hard limit that cannot be set would end logins here */
+	} limits;
+	struct np_services services; /* that start jobs; read by np_services_observe */
 };
 
 enum np_observe_scope {

@@ -210,8 +210,11 @@ static void judge_ib_hca(const struct np_config *cfg, const struct np_facts *fac
 }
 
 /* nodeprep has something to write there; what it leaves alone cannot refuse it. */
-static bool is_written(const struct np_config *cfg, enum np_file_role role)
+static bool is_written(const struct np_config *cfg, const struct np_facts *facts,
+		       enum np_file_role role)
 {
+	if (role == NP_ROLE_LIMITS)
+		return facts->limits.looked;
 	if (role == NP_ROLE_NCCL_ETC)
 		return cfg->nccl_scope == NP_NCCL_BOTH || cfg->nccl_scope == NP_NCCL_SYSTEM;
 	if (role == NP_ROLE_MODULES_LOAD || role == NP_ROLE_MODPROBE)
@@ -235,7 +238,7 @@ void np_judge_files(const struct np_config *cfg, const struct np_facts *facts,
 		if (facts->files[i].role == NP_ROLE_NCCL_HOME &&
 		    (cfg->nccl_scope == NP_NCCL_SYSTEM || cfg->nccl_scope == NP_NCCL_OFF))
 			continue;
-		if (f->status == NP_TARGET_REFUSED && is_written(cfg, facts->files[i].role))
+		if (f->status == NP_TARGET_REFUSED && is_written(cfg, facts, facts->files[i].role))
 			np_checks_add(out, "file", f->path, NP_CHECK_FAIL,
 				      f->in_home ? "file.home_refused" : "file.refused", f->hint,
 				      "not touched: %s", f->reason);
@@ -289,4 +292,5 @@ void np_judge(const struct np_config *cfg, const struct np_facts *facts,
 	np_judge_pci(cfg, facts, out);
 	np_judge_files(cfg, facts, out);
 	judge_kept_files(cfg, facts, sel, out);
+	np_judge_limits(cfg, facts, out);
 }

@@ -23,6 +23,11 @@ void np_judge_pci(const struct np_config *cfg, const struct np_facts *facts, str
 void np_judge_files(const struct np_config *cfg, const struct np_facts *facts,
 		    struct np_checks *out);
 
+/* memlock: what logins get and what keeps them from it, and running services that
+ * limits.conf does not reach. */
+void np_judge_limits(const struct np_config *cfg, const struct np_facts *facts,
+		     struct np_checks *out);
+
 /* All of them. */
 void np_judge(const struct np_config *cfg, const struct np_facts *facts,
 	      const struct np_selection *sel, struct np_checks *out);

@@ -44,6 +44,12 @@ int np_plan_files(const struct np_config *cfg, const struct np_facts *facts,
 		  const struct np_selection *sel, struct np_actions *out,
 		  struct np_err *err) np_must_check;
 
+/* Content of /etc/security/limits.d/nodeprep.conf; *wanted false: there is no HCA, the
+ * site's own files give as much, or it must not be written. Returns 0 or -ENOMEM. */
+int np_limits_file_content(const struct np_config *cfg, const struct np_facts *facts,
+			   const struct np_file_fact *fact, bool *wanted,
+			   struct np_buf *content) np_must_check;
+
 /* The content that one file shall have; *wanted false: nodeprep has nothing to say
  * about it. Returns 0 or a negative errno with message. */
 int np_plan_file_content(const struct np_config *cfg, const struct np_facts *facts,

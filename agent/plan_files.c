@@ -230,6 +230,10 @@ int np_plan_file_content(const struct np_config *cfg, const struct np_facts *fac
 		return np_module_file_content(cfg, facts, fact->role, wanted, content) < 0 ?
 			       np_err_nomem(err) :
 			       0;
+	if (fact->role == NP_ROLE_LIMITS)
+		return np_limits_file_content(cfg, facts, fact, wanted, content) < 0 ?
+			       np_err_nomem(err) :
+			       0;
 	return ucx_content(cfg, facts, sel, fact->role, wanted, content, err);
 }
 
@@ -265,6 +269,8 @@ static bool is_leftover(const struct np_config *cfg, const struct np_file_fact *
 {
 	if (fact->role == NP_ROLE_MODULES_LOAD || fact->role == NP_ROLE_MODPROBE)
 		return fact->file.status == NP_TARGET_PRESENT;
+	if (fact->role == NP_ROLE_LIMITS)
+		return cfg->memlock_keep && fact->file.status == NP_TARGET_PRESENT;
 	return cfg->ucx.profile == NP_UCX_OFF && fact->file.status == NP_TARGET_PRESENT &&
 	       (fact->role == NP_ROLE_PROFILE_SH || fact->role == NP_ROLE_PROFILE_CSH ||
 		fact->role == NP_ROLE_UCX_ENV);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "agent/ladder.h"
+#include "agent/login_limits.h"
 #include "agent/selftest_entry.h"
 #include "base/child.h"
 #include "base/log.h"
@@ -31,6 +32,9 @@ struct runner {
 	bool switch_user;
 	uid_t uid;
 	gid_t gid;
+	char user[33]; /* whom the rungs run as */
+	bool has_limit;
+	struct np_user_limit limit; /* that user's at login */
 	json_t *entries;
 	struct np_err *err;
 };
@@ -73,8 +77,11 @@ static int choose_user(struct runner *run)
 	int r;
 
 	/* only root can become someone else */
-	if (run->options->as_root || geteuid() != 0)
+	if (run->options->as_root || geteuid() != 0) {
+		if (np_user_by_uid(geteuid(), &user, NULL) == 0)
+			np_strcpy(run->user, sizeof(run->user), user.name);
 		return 0;
+	}
 	r = np_user_by_name(name, &user, run->err);
 	if (r < 0) {
 		if (run->options->run_as)
@@ -84,7 +91,24 @@ static int choose_user(struct runner *run)
 	run->switch_user = true;
 	run->uid = user.uid;
 	run->gid = user.gid;
+	np_strcpy(run->user, sizeof(run->user), user.name);
 	return 0;
+}
+
+/* What the user's jobs can pin is what counts, not what the caller can: a service that
+ * starts nodeprep often has another limit than a login. */
+static void choose_limit(struct runner *run)
+{
+	char soft[NP_MEMLOCK_STRLEN];
+	struct np_err err = { 0 };
+
+	run->has_limit = *run->user && np_user_limit(run->user, &run->limit, &err) == 0;
+	if (run->has_limit)
+		np_debug("user %s gets memlock %s at login (%s)", run->user,
+			 np_memlock_str(run->limit.limit.soft, soft), run->limit.source);
+	else
+		np_debug("the rungs keep the memlock limit of nodeprep itself: %s",
+			 *run->user ? err.message : "this user is not in the password database");
 }
 
 /* UCX reads ./ucx.conf: the rungs start in a directory that holds nothing. */
@@ -130,6 +154,38 @@ static int add_crash(struct runner *run, const struct np_ladder_step *step,
 				   step->rung, step->device, "fail",
 				   result->timed_out ? "selftest.timeout" : "selftest.crashed",
 				   message, "run nodeprep selftest --verbose and read its log"));
+}
+
+/* The child knows its limit alone; where that comes from is known here. */
+static int explain_memlock(struct runner *run, const struct np_child_result *result)
+{
+	json_t *entry = json_array_get(run->entries, json_array_size(run->entries) - 1), *text;
+	const char *code = json_string_value(json_object_get(entry, "code"));
+	const char *said = json_string_value(json_object_get(entry, "message"));
+	size_t len = code ? strlen(code) : 0;
+	char login[NP_MEMLOCK_STRLEN];
+
+	if (!run->has_limit || len < 8 || strcmp(code + len - 8, ".memlock") != 0)
+		return 0;
+	if (result->memlock_less)
+		text = json_sprintf("%s, all that can be given here; user %s gets %s at login (%s)",
+				    said, run->user, np_memlock_str(run->limit.limit.soft, login),
+				    run->limit.source);
+	else
+		text = json_sprintf("%s, as user %s gets it at login (%s)", said, run->user,
+				    run->limit.source);
+	if (json_object_set_new(entry, "message", text) < 0)
+		return -ENOMEM;
+	if (result->memlock_less)
+		text = json_string("raise the memlock limit of what starts nodeprep, or give it "
+				   "CAP_SYS_RESOURCE");
+	else if (*run->limit.source == '/')
+		text = json_sprintf("correct %s, or set [limits] memlock = unlimited and run "
+				    "nodeprep apply",
+				    run->limit.source);
+	else
+		text = json_string("set [limits] memlock = unlimited and run nodeprep apply");
+	return json_object_set_new(entry, "hint", text) < 0 ? -ENOMEM : 0;
 }
 
 static void pass_log(const char *rung, const struct np_buf *log)
@@ -182,6 +238,7 @@ static int run_step(struct runner *run, const struct np_ladder_step *step)
 	static const char *const env[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", NULL };
 	np_auto_child_result struct np_child_result result = { 0 };
 	struct arguments args = { 0 };
+	char memlock[NP_MEMLOCK_STRLEN];
 	const struct np_child_spec spec = {
 		.exec_fd = run->program_fd,
 		.argv = args.v,
@@ -190,6 +247,7 @@ static int run_step(struct runner *run, const struct np_ladder_step *step)
 		.switch_user = run->switch_user && !step->as_root,
 		.uid = run->uid,
 		.gid = run->gid,
+		.memlock = run->has_limit ? &run->limit.limit : NULL,
 		.timeout_ms = run->options->timeout_ms,
 		.stdout_max = DOCUMENT_MAX,
 		.stderr_max = 1 << 16,
@@ -203,6 +261,9 @@ static int run_step(struct runner *run, const struct np_ladder_step *step)
 	if (r < 0)
 		return r;
 	pass_log(step->rung, &result.log);
+	if (result.memlock_less)
+		np_debug("selftest %s: memlock %s is all that can be given here", step->rung,
+			 np_memlock_str(result.memlock.soft, memlock));
 	if (result.interrupted)
 		return np_err_set(run->err, -EINTR, "internal.interrupted",
 				  "interrupted during the self-test");
@@ -211,6 +272,8 @@ static int run_step(struct runner *run, const struct np_ladder_step *step)
 		    np_selftest_take(&result, step->rung, step->device, run->entries);
 	if (r == -EPROTO)
 		return add_crash(run, step, &result);
+	if (r == 0)
+		r = explain_memlock(run, &result);
 	return r < 0 ? np_err_nomem(run->err) : 0;
 }
 
@@ -286,6 +349,8 @@ int np_selftest_run(const struct np_config *cfg, const struct np_facts *facts,
 	if (program_fd < 0)
 		return program_fd;
 	r = choose_user(&run);
+	if (r == 0)
+		choose_limit(&run);
 	if (r == 0)
 		r = np_rdma_users_observe(0, &users, err);
 	if (r == 0)

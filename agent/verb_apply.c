@@ -352,9 +352,14 @@ static int check_allowed(struct np_result *result)
 static int finish(struct apply *ap, const struct np_cli *cli)
 {
 	struct np_result *result = ap->result;
+	/* a run that has nothing to do is a matter of a millisecond */
+	enum np_services_scope scope =
+		any_done(&result->actions) ? NP_SERVICES_ALL : NP_SERVICES_UNITS;
 
 	if (ap->facts.gpus.n > 0)
 		np_observe_pci(&ap->facts);
+	if (np_services_observe(scope, &ap->facts.services) < 0)
+		result->checks.failed = true;
 	np_judge(ap->cfg, &ap->facts, &ap->sel, &result->checks);
 	if (result->checks.failed) {
 		np_err_nomem(&result->error);

@@ -23,8 +23,7 @@ static int look(struct np_config *cfg, struct np_result *result, struct np_facts
 	return 0;
 }
 
-static int judge(const struct np_config *cfg, const struct np_facts *facts,
-		 struct np_result *result)
+static int judge(const struct np_config *cfg, struct np_facts *facts, struct np_result *result)
 {
 	np_auto_selection struct np_selection sel = { 0 };
 
@@ -37,6 +36,8 @@ static int judge(const struct np_config *cfg, const struct np_facts *facts,
 			      result->error.message);
 		np_err_clear(&result->error);
 	}
+	if (np_services_observe(NP_SERVICES_ALL, &facts->services) < 0)
+		result->checks.failed = true;
 	np_judge(cfg, facts, &sel, &result->checks);
 	if (result->checks.failed) {
 		np_err_nomem(&result->error);

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -73,7 +74,20 @@ static void limit_child(pid_t parent)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static void exec_child(const struct np_child_spec *spec, int out_fd, int log_fd, pid_t parent)
+/* A page that both see: what the child found out before it became the program. */
+struct child_report {
+	int memlock_result;
+	struct np_memlock memlock;
+};
+
+static void unmap_report(struct child_report **report)
+{
+	if (*report != MAP_FAILED)
+		munmap(*report, sizeof(**report));
+}
+
+static void exec_child(const struct np_child_spec *spec, int out_fd, int log_fd, pid_t parent,
+		       struct child_report *report)
 {
 	int null_fd = open("/dev/null", O_RDWR), exec_fd = spec->exec_fd;
 
@@ -87,6 +101,8 @@ static void exec_child(const struct np_child_spec *spec, int out_fd, int log_fd,
 	close_range((unsigned int)exec_fd + 1, ~0U, 0);
 	if (chdir(spec->cwd ? spec->cwd : "/") < 0)
 		_exit(126);
+	if (spec->memlock)
+		report->memlock_result = np_memlock_set(spec->memlock, &report->memlock);
 	if (spec->switch_user && np_user_become(spec->uid, spec->gid) < 0)
 		_exit(125);
 	/* changing identity clears the parent-death signal */
@@ -184,8 +200,13 @@ int np_child_run(const struct np_child_spec *spec, struct np_child_result *resul
 	int out_pipe[2], log_pipe[2];
 	int64_t deadline = np_now_ms() + spec->timeout_ms;
 	pid_t parent = getpid(), pid;
+	np_auto(unmap_report) struct child_report *report = mmap(
+		NULL, sizeof(*report), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	memset(result, 0, sizeof(*result));
+	if (report == MAP_FAILED)
+		return np_err_set(err, -errno, "internal.child", "cannot map a page: %s",
+				  strerror(errno));
 	if (pipe2(out_pipe, O_CLOEXEC) < 0)
 		return np_err_set(err, -errno, "internal.child", "cannot make a pipe: %s",
 				  strerror(errno));
@@ -198,7 +219,7 @@ int np_child_run(const struct np_child_spec *spec, struct np_child_result *resul
 	log_fd = log_pipe[0];
 	pid = fork();
 	if (pid == 0)
-		exec_child(spec, out_pipe[1], log_pipe[1], parent);
+		exec_child(spec, out_pipe[1], log_pipe[1], parent, report);
 	close(out_pipe[1]);
 	close(log_pipe[1]);
 	if (pid < 0)
@@ -207,6 +228,8 @@ int np_child_run(const struct np_child_spec *spec, struct np_child_result *resul
 	setpgid(pid, pid);
 	collect(&out_fd, &log_fd, spec, STOP_ON_SIGNAL, result);
 	reap(pid, STOP_ON_SIGNAL, deadline, result);
+	result->memlock_less = report->memlock_result < 0;
+	result->memlock = report->memlock;
 	if (result->out.failed || result->log.failed) {
 		np_child_result_done(result);
 		return np_err_nomem(err);

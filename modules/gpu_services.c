@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 #include "modules/gpu_services.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/process.h"
 #include "base/str.h"
 
 #define CHANNELS       "/dev/nvidia-caps-imex-channels"	   /* of the GPU driver, 550 or newer */
 #define NODES	       "/etc/nvidia-imex/nodes_config.cfg" /* of nvidia-imex: an address a line */
 #define NODES_MAX      (1 << 20)
 #define INITIAL_PID_NS "pid:[4026531836]" /* PROC_PID_INIT_INO, linux/proc_ns.h of the kernel */
-#define COMM_LEN       15		  /* TASK_COMM_LEN less its NUL: a longer name is cut */
 
 /* Unified hierarchy, and systemd's own of the older one. */
 static const char *const slices[] = { "/sys/fs/cgroup/system.slice",
@@ -33,22 +33,15 @@ static bool in_cgroup(const char *unit)
 	return false;
 }
 
+static int same_name(pid_t pid, const char *comm, void *arg)
+{
+	(void)pid;
+	return strncmp(comm, arg, NP_COMM_SIZE - 1) == 0;
+}
+
 static bool in_proc(const char *name)
 {
-	_cleanup_closedir_ DIR *proc = opendir("/proc");
-	const struct dirent *entry;
-
-	while (proc && (entry = readdir(proc))) {
-		char path[sizeof(entry->d_name) + 8], comm[32];
-
-		if (!isdigit((unsigned char)entry->d_name[0]))
-			continue;
-		snprintf(path, sizeof(path), "%s/comm", entry->d_name);
-		if (np_file_read_line_at(dirfd(proc), path, comm, sizeof(comm)) > 0 &&
-		    strncmp(comm, name, COMM_LEN) == 0)
-			return true;
-	}
-	return false;
+	return np_processes_each(same_name, (void *)(uintptr_t)name) == 1;
 }
 
 /* Whether what is not found here is not there at all. */
@@ -68,7 +61,7 @@ static bool sees_the_machine(void)
 	return false;
 }
 
-static enum np_service look_for(const char *unit, const char *name)
+static enum np_service_state look_for(const char *unit, const char *name)
 {
 	if (in_cgroup(unit) || in_proc(name))
 		return NP_SERVICE_RUNNING;

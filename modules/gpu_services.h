@@ -8,14 +8,14 @@
  * executed. */
 
 /* Unknown: not found, but this process does not see all of the machine (a container). */
-enum np_service { NP_SERVICE_UNKNOWN, NP_SERVICE_DOWN, NP_SERVICE_RUNNING };
+enum np_service_state { NP_SERVICE_UNKNOWN, NP_SERVICE_DOWN, NP_SERVICE_RUNNING };
 
 struct np_gpu_services {
 	bool nvswitch;		       /* this node has NVSwitches to manage */
-	enum np_service fabricmanager; /* looked for where nvswitch */
+	enum np_service_state fabricmanager; /* looked for where nvswitch */
 	bool imex_channels;	       /* /dev/nvidia-caps-imex-channels has a channel */
 	bool imex_domain;	       /* /etc/nvidia-imex/nodes_config.cfg names nodes */
-	enum np_service imex;	       /* looked for where either of them */
+	enum np_service_state imex;	       /* looked for where either of them */
 };
 
 /* @nvswitch is for the caller to know (np_gpus.n_nvswitches, management HCAs). Never

@@ -67,6 +67,50 @@ static bool is_gone(const char *pid_text)
 	return false;
 }
 
+/* ---- the memlock limit ---- */
+
+static void expect_memlock(const char *limits, bool less, const struct np_memlock *want)
+{
+	np_auto_child_result struct np_child_result result = { 0 };
+	struct np_child_spec spec = {
+		.memlock = want, .switch_user = geteuid() == 0, .uid = NOBODY, .gid = NOBODY
+	};
+
+	assert_int_equal(shell(&spec, "ulimit -Sl; ulimit -Hl", &result), 0);
+	assert_string_equal(result.out.data, limits);
+	assert_int_equal(result.memlock_less, less);
+}
+
+static void test_memlock(void **state)
+{
+	struct np_memlock before, after, want = { 64 << 10, 128 << 10 };
+	bool any = false;
+
+	(void)state;
+	assert_int_equal(np_memlock_of(0, &before), 0);
+	expect_memlock("64\n128\n", false, &want);
+	/* the hard limit of a parent that may not raise it is all there is */
+	if (fork() == 0) {
+		np_auto_child_result struct np_child_result result = { 0 };
+		struct np_child_spec spec = { .memlock = &want };
+		int bad = np_memlock_set(&want, &after);
+
+		want = (struct np_memlock){ NP_UNLIMITED, NP_UNLIMITED };
+		if (geteuid() == 0)
+			bad |= np_user_become(NOBODY, NOBODY);
+		bad |= shell(&spec, "ulimit -Sl; ulimit -Hl", &result);
+		bad |= strcmp(result.out.data, "128\n128\n") != 0 || !result.memlock_less ||
+		       result.memlock.soft != 128 << 10 || result.memlock.hard != 128 << 10;
+		_exit(bad ? 1 : 0);
+	}
+	for (int status; wait(&status) > 0; any = true)
+		assert_int_equal(status, 0);
+	assert_true(any);
+	/* the parent keeps its own */
+	assert_int_equal(np_memlock_of(0, &after), 0);
+	assert_memory_equal(&before, &after, sizeof(before));
+}
+
 /* ---- how it ends ---- */
 
 static void test_exit_codes(void **state)
@@ -424,6 +468,7 @@ static void test_users(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_memlock),
 		cmocka_unit_test(test_exit_codes),
 		cmocka_unit_test(test_not_a_program),
 		cmocka_unit_test(test_bad_cwd),

@@ -136,15 +136,15 @@ static void test_other_keys(void **state)
 	struct np_config cfg;
 
 	(void)state;
-	read_text(&cfg,
-		  "[ports]\ndevices = mlx5_0:1 mlx5_1,mlx5_2\nignore = mlx5_3:1\n"
-		  "min_rate = 100 Gb/sec\nwait = 0\n"
-		  "[module gdrdrv]\nrequire = yes\n[module nvidia]\nrequire = no\n"
-		  "[module gdrdrv]\nrequire = auto\n"
-		  "[nccl]\nscope = home\nusers = alice, bob\nusers = carol\n"
-		  "socket_ifname = =ib0\nib_hca = ^=mlx5_4:1\n"
-		  "[ucx]\nprofile = dask\ntls = rc,tcp\nnet_devices = mlx5_0:1\n"
-		  "[limits]\nmemlock = unlimited\n[watch]\nx = y\n[netdev ib0]\npkey = 0x8001\n");
+	read_text(&cfg, "[ports]\ndevices = mlx5_0:1 mlx5_1,mlx5_2\nignore = mlx5_3:1\n"
+			"min_rate = 100 Gb/sec\nwait = 0\n"
+			"[module gdrdrv]\nrequire = yes\n[module nvidia]\nrequire = no\n"
+			"[module gdrdrv]\nrequire = auto\n"
+			"[nccl]\nscope = home\nusers = alice, bob\nusers = carol\n"
+			"socket_ifname = =ib0\nib_hca = ^=mlx5_4:1\n"
+			"[ucx]\nprofile = dask\ntls = rc,tcp\nnet_devices = mlx5_0:1\n"
+			"[limits]\nmemlock = 64 GiB\ngroup = hpc\n[watch]\nx = y\n"
+			"[netdev ib0]\npkey = 0x8001\n");
 	assert_int_equal(cfg.port_devices.n, 3);
 	assert_string_equal(cfg.port_devices.v[1], "mlx5_1");
 	assert_string_equal(cfg.port_ignore.v[0], "mlx5_3:1");
@@ -158,8 +158,10 @@ static void test_other_keys(void **state)
 	assert_string_equal(cfg.nccl_socket_ifname, "=ib0");
 	assert_string_equal(cfg.nccl_ib_hca, "^=mlx5_4:1");
 	assert_int_equal(cfg.ucx.profile, NP_UCX_DASK);
-	assert_int_equal(cfg.warnings.n, 3);
-	assert_non_null(strstr(cfg.warnings.v[0], "memlock"));
+	assert_true(cfg.memlock == UINT64_C(64) << 30 && !cfg.memlock_keep);
+	assert_string_equal(cfg.limits_group, "hpc");
+	assert_int_equal(cfg.warnings.n, 2);
+	assert_non_null(strstr(cfg.warnings.v[0], "[watch] x"));
 	assert_int_equal(np_config_finish(&cfg, NULL), 0);
 	assert_string_equal(cfg.ucx.tls, "rc,tcp");
 	assert_string_equal(cfg.ucx.net_devices, "mlx5_0:1");

@@ -22,7 +22,7 @@ for pair in state=4 sm=Y connected=Y parent=Y group_mtu=4; do
 	[ ! -e /sys/module/softib ] || echo "${pair#*=}" >"/sys/module/softib/parameters/${pair%=*}"
 done
 rm -rf /etc/nccl.conf /etc/nodeprep /etc/profile.d/nodeprep-* /root/.nccl.conf /home/alice/.nccl.conf \
-	/var/lib/nodeprep /run/nodeprep
+	/etc/security/limits.d /var/lib/nodeprep /run/nodeprep
 mkdir -p /etc/nodeprep
 rmmod rdma_rxe dummy 2>/dev/null
 for left in /sys/kernel/debug/softib/* /sys/class/infiniband/*; do
