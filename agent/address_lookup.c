@@ -184,25 +184,28 @@ static int check_trust(const char *path, const struct stat *st, struct np_err *e
 	return 0;
 }
 
+static int unreadable(const char *path, int number, struct np_err *err)
+{
+	np_err_set(err, -number, "address.map_unreadable", "%s: %s", path,
+		   number == EFBIG ? "larger than 16 MiB" : strerror(number));
+	np_err_hint(err, "put the map there, readable, or correct map:");
+	return -number;
+}
+
 static int read_map(const char *path, struct np_buf *text, struct np_err *err)
 {
 	/* a FIFO would make a boot wait for ever */
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
-	int r = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
+	int r;
 
-	if (r == 0) {
-		r = check_trust(path, &st, err);
-		if (r < 0)
-			return r;
-		r = np_file_read_fd(fd, MAP_MAX, text);
-	}
-	if (r < 0) {
-		np_err_set(err, r, "address.map_unreadable", "%s: %s", path,
-			   r == -EFBIG ? "larger than 16 MiB" : strerror(-r));
-		np_err_hint(err, "put the map there, readable, or correct map:");
-	}
-	return r;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return unreadable(path, errno, err);
+	r = check_trust(path, &st, err);
+	if (r < 0)
+		return r;
+	r = np_file_read_fd(fd, MAP_MAX, text);
+	return r < 0 ? unreadable(path, -r, err) : 0;
 }
 
 int np_address_lookup_map(const char *path, const char *node_name, struct np_inet *out, int *line,
