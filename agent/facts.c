@@ -6,6 +6,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "agent/address_resolve.h"
 #include "agent/module_policy.h"
 #include "agent/select.h"
 #include "base/user.h"
@@ -40,6 +41,11 @@ static int names_of_interest(const struct np_config *cfg, const struct np_facts 
 	for (size_t i = 0; i < cfg->n_netdevs && r == 0; i++)
 		if (cfg->netdevs[i].name[0] && !np_strv_has(out, cfg->netdevs[i].name))
 			r = np_strv_add(out, cfg->netdevs[i].name);
+	/* and the NICs of which an address takes its host part */
+	for (size_t i = 0; i < cfg->n_netdevs; i++)
+		for (size_t k = 0; k < cfg->netdevs[i].n_sources && r == 0; k++)
+			if (cfg->netdevs[i].sources[k].kind == NP_SOURCE_OFFSET)
+				r = np_strv_add(out, cfg->netdevs[i].sources[k].subject);
 	return r;
 }
 
@@ -292,7 +298,7 @@ static void observe_gdrdrv(const struct np_config *cfg, struct np_facts *facts)
 
 /* ---- all ---- */
 
-int np_observe(const struct np_config *cfg, enum np_observe_scope scope, struct np_facts *facts,
+int np_observe(struct np_config *cfg, enum np_observe_scope scope, struct np_facts *facts,
 	       struct np_err *err)
 {
 	np_auto_netlink struct np_netlink *nl = NULL;
@@ -310,6 +316,8 @@ int np_observe(const struct np_config *cfg, enum np_observe_scope scope, struct 
 	if (r < 0)
 		return r;
 	r = observe_netdevs(cfg, scope, nl, facts, err);
+	if (r == 0 && scope == NP_OBSERVE_WANTED)
+		r = np_address_sources_resolve(cfg, facts, err);
 	if (r < 0)
 		return r;
 	r = observe_routes(cfg, nl, facts, err);

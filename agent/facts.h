@@ -71,12 +71,15 @@ struct np_facts {
 
 enum np_observe_scope {
 	NP_OBSERVE_WANTED, /* what apply needs: time does not grow with the rest of the host */
-	NP_OBSERVE_ALL,	   /* every netdev, counters, managers: for show */
+	NP_OBSERVE_PATHS,  /* the same, but no address source is asked: for the self-test */
+	NP_OBSERVE_ALL,	   /* every netdev, counters, managers, no address source: for show */
 };
 
-/* Reads all; nothing is changed. @facts is zeroed first; np_facts_done frees,
- * also after a failure. Returns 0 or a negative errno with message. */
-int np_observe(const struct np_config *cfg, enum np_observe_scope scope, struct np_facts *facts,
+/* Reads all; nothing is changed, but that the address sources of @cfg get their answers
+ * (address_resolve.h). @facts is zeroed first; np_facts_done frees, also after a failure.
+ * Returns 0 or a negative errno with message: -EADDRNOTAVAIL for a source without an
+ * answer (exit 3), -EBADMSG for one that is faulty (exit 2). */
+int np_observe(struct np_config *cfg, enum np_observe_scope scope, struct np_facts *facts,
 	       struct np_err *err) np_must_check;
 /* Adds what topology and its judgement need: place and link of HCAs and GPUs, and the
  * services that NVSwitches need. Some hundred reads on a node with many: for callers

@@ -31,6 +31,7 @@ struct apply {
 	bool no_probe;
 	bool waited;
 	bool refused; /* the node must not be changed like this: exit 3 */
+	bool faulty;  /* a file of the configuration is: exit 2 */
 };
 
 /* A module that did not load, or a node that could not be made, is not tried again. */
@@ -58,6 +59,8 @@ static int observe_facts(struct apply *ap)
 	np_selection_done(&ap->sel);
 	np_facts_done(&ap->facts);
 	r = np_observe(ap->cfg, NP_OBSERVE_WANTED, &ap->facts, &ap->result->error);
+	ap->refused |= r == -EADDRNOTAVAIL || r == -EBADMSG;
+	ap->faulty |= r == -EBADMSG;
 	note_failures(ap);
 	return r;
 }
@@ -265,7 +268,8 @@ static int roll_back(struct apply *ap)
 	result->changed = lost > 0;
 	/* a refusal of which nothing is left but loaded modules (docs/decisions/0007) */
 	if (ap->refused && lost == 0)
-		return np_verb_fail(result, NP_EXIT_REFUSED);
+		return np_verb_fail(result, ap->faulty && result->actions.n == 0 ? NP_EXIT_USAGE :
+										   NP_EXIT_REFUSED);
 	if (result->actions.n == 0 && why.num != -EINTR)
 		return np_verb_fail(result, NP_EXIT_INTERNAL);
 	return np_verb_fail(result, NP_EXIT_ROLLED_BACK);

@@ -13,7 +13,9 @@ static int look(struct np_config *cfg, struct np_result *result, struct np_facts
 	int r = np_observe(cfg, NP_OBSERVE_WANTED, facts, &result->error);
 
 	if (r < 0)
-		return np_verb_fail(result, NP_EXIT_INTERNAL);
+		return np_verb_fail(result, r == -EADDRNOTAVAIL ? NP_EXIT_REFUSED :
+					    r == -EBADMSG	? NP_EXIT_USAGE :
+								  NP_EXIT_INTERNAL);
 	if (facts->gpus.n > 0)
 		np_observe_pci(facts);
 	r = np_plan_make(cfg, facts, NP_PLAN_ALL, &result->actions, &result->error);

@@ -63,6 +63,14 @@ int np_as_user(const char *user, uid_t uid, gid_t gid, int timeout_ms,
 	       int (*fn)(void *arg, struct np_buf *out), void *arg, struct np_buf *out,
 	       struct np_err *err) np_must_check;
 
+/* ---- a function that may hang ---- */
+
+/* As np_as_user, but as the caller, in a child in any case, without an environment, and
+ * a signal to the caller ends it: -EINTR. @what names it in messages. -ETIMEDOUT after
+ * @timeout_ms, with a message that the caller will want to make better. */
+int np_with_deadline(const char *what, int timeout_ms, int (*fn)(void *arg, struct np_buf *out),
+		     void *arg, struct np_buf *out, struct np_err *err) np_must_check;
+
 /* ---- signals ---- */
 
 /* Installs handlers for SIGTERM, SIGINT and SIGHUP that only set the flag. */

@@ -443,6 +443,43 @@ static void test_as_user(void **state)
 	assert_int_equal(out.len, 1000000);
 }
 
+static int environment(void *arg, struct np_buf *out)
+{
+	(void)arg;
+	np_buf_printf(out, "%d %s", (int)getpid(), getenv("PATH") ? "PATH" : "bare");
+	return 0;
+}
+
+static void test_with_deadline(void **state)
+{
+	np_auto_buf struct np_buf out = { 0 };
+	int answer = -ELOOP;
+	struct np_err err;
+	char own[32];
+
+	(void)state;
+	np_err_clear(&err);
+	assert_non_null(getenv("PATH"));
+	assert_int_equal(np_with_deadline("x", 30000, environment, NULL, &out, &err), 0);
+	snprintf(own, sizeof(own), "%d ", (int)getpid());
+	assert_false(np_starts_with(out.data, own)); /* in a child, whoever asks */
+	assert_non_null(strstr(out.data, " bare"));
+	np_buf_done(&out);
+	assert_int_equal(np_with_deadline("x", 30000, who, &answer, &out, &err), -ELOOP);
+	assert_int_equal(np_with_deadline("x", 30000, big, NULL, &out, &err), 0);
+	assert_int_equal(out.len, 1000000);
+	assert_int_equal(np_with_deadline("the wait", 300, hang, NULL, &out, &err), -ETIMEDOUT);
+	assert_int_equal(err.num, -ETIMEDOUT);
+	assert_true(np_starts_with(err.message, "the wait: "));
+	assert_int_equal(np_with_deadline("x", 30000, crash, NULL, &out, &err), -EIO);
+	assert_int_equal(out.len, 1000000);
+	/* what fails by itself is not taken for the deadline */
+	answer = -ETIMEDOUT;
+	np_err_clear(&err);
+	assert_int_equal(np_with_deadline("x", 30000, who, &answer, &out, &err), -ETIMEDOUT);
+	assert_int_equal(err.num, 0);
+}
+
 /* ---- users ---- */
 
 static void test_users(void **state)
@@ -484,6 +521,7 @@ int main(void)
 		cmocka_unit_test(test_interrupted),
 		cmocka_unit_test(test_as_oneself),
 		cmocka_unit_test(test_as_user),
+		cmocka_unit_test(test_with_deadline),
 		cmocka_unit_test(test_users),
 	};
 
