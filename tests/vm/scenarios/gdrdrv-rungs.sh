@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 # gdrdrv is loaded and its node is there, but it cannot be used: opening it fails, it does not
 # answer the handshake, it is too old, nothing is behind its major. Never ok; the rung that
-# failed is named (C21).
+# failed is named, and UCX is not told to use it (C21).
 # boot: modules
-# seconds: 90
+# seconds: 180
 # hw: no, it brings a stand-in for gdrdrv
 
 # shellcheck source=/dev/null
@@ -27,13 +27,14 @@ fails() {
 		holds 'all(.checks[]; .target != "gdrdrv" or .status != "ok")'
 		holds '.ready == false and all(.checks[]; .target != "ib0" or .status != "fail")'
 	done
+	! grep -q gdr_copy /etc/nodeprep/ucx.env || fail "UCX is told to use gdr_copy"
 }
 works() {
-	nodeprep_json 0 check --ip "$IP"
+	nodeprep_json 0 apply --ip "$IP" --no-selftest
 	holds 'any(.checks[]; .target == "gdrdrv" and .status == "ok" and (.message | contains($m)))' --arg m "$1"
+	grep -q "^UCX_TLS=.*gdr_copy" /etc/nodeprep/ucx.env || fail "UCX is not told to use gdr_copy"
 }
 insert
-nodeprep_json 0 apply --ip "$IP" --no-selftest
 works "driver 2.5"
 
 say "open fails"
