@@ -44,7 +44,7 @@ for child in $stuck; do
 	cat "$WORK/out"
 	! grep -qE "nodeprep|$WORK" "$WORK/out" || fail "$child holds a file of the caller's"
 done
-must 0 busybox flock -n /run/nodeprep/lock true
+must 0 flock -n /run/nodeprep/lock true
 
 say "the next apply has its lock at once, does what there is to do, and waits for nothing"
 ip addr del "$IP" dev ib0

@@ -4,7 +4,7 @@
 # and the message has the kernel's own line. Debian's own load. No HCA here: it is unsigned.
 # boot: lockdown
 # kernel: lockdown=integrity
-# seconds: 60
+# seconds: 90
 # hw: no, it needs a kernel that is locked down
 
 # shellcheck source=/dev/null
