@@ -31,7 +31,8 @@ for module in /sys/module/*/parameters/hang /sys/module/gdrdrv/parameters/open_e
 	done
 done
 rm -rf /dev/gdrdrv "/lib/modules/$(uname -r)/updates" "/lib/modules/$(uname -r)/build" \
-	/lib/modules/*-other /usr/src/gdrdrv-* /etc/modprobe.d /etc/modules-load.d
+	/lib/modules/*-other /usr/src/gdrdrv-* /etc/modprobe.d/site.conf \
+	/etc/modprobe.d/nodeprep.conf /etc/modules-load.d/nodeprep.conf
 [ ! -e /run/vm.depmod ] || depmod
 rm -f /run/vm.depmod
 rm -rf /etc/nccl.conf /etc/nodeprep /etc/profile.d/nodeprep-* /root/.nccl.conf /home/alice/.nccl.conf \

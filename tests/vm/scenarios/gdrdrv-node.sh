@@ -6,7 +6,6 @@
 # boot: modules
 # seconds: 120
 # hw: no, it brings a stand-in for gdrdrv
-# pending: the agent does not make /dev/gdrdrv yet
 
 # shellcheck source=/dev/null
 . "${VM_LIB:-/vm/lib.sh}"

@@ -34,6 +34,7 @@ done
 holds '.ready == false and all(.checks[]; .target == "nvidia_uvm" or .status != "fail")'
 must 0 ip addr show ib0
 grep -q "inet $IP " "$WORK/out" || fail "the rest was not done"
+! grep -q nvidia_uvm /etc/modules-load.d/nodeprep.conf 2>/dev/null || fail "the next boot would hang"
 
 say "the children: in the kernel, init's, with nothing of the caller's in hand"
 stuck=$(grep -lE '^State:.*D ' /proc/[0-9]*/status | while read -r status; do

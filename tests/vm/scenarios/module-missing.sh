@@ -52,7 +52,7 @@ missing "depmod has not seen it" "depmod -a $kernel"
 
 say "depmod ran: it is loaded"
 install_module gdrdrv gdrdrv
-nodeprep apply --ip "$IP" --no-selftest --json >"$WORK/json" || [ $? = 1 ]
+nodeprep_json 0 apply --ip "$IP" --no-selftest
 holds 'any(.actions[]; .id == "module.load" and .target == "gdrdrv" and .status == "done")'
 is_live gdrdrv || fail "gdrdrv is not loaded"
 

@@ -43,9 +43,15 @@ install_module gdrdrv gdrdrv
 printf '[module gdrdrv]\nrequire = yes\noptions = open_errno=yes\n' >/etc/nodeprep/nodeprep.conf
 refused module.option
 said_once gdrdrv "gdrdrv: \`yes' invalid for parameter \`open_errno'"
+! grep -q gdrdrv /etc/modules-load.d/nodeprep.conf 2>/dev/null || fail "the next boot would fail"
+
+say "and without that option"
+printf '[module gdrdrv]\nrequire = yes\n' >/etc/nodeprep/nodeprep.conf
+nodeprep_json 0 apply --ip "$IP" --no-selftest
+is_live gdrdrv || fail "gdrdrv is not loaded"
+rmmod gdrdrv
 
 say "blacklisted: nothing is tried"
-printf '[module gdrdrv]\nrequire = yes\n' >/etc/nodeprep/nodeprep.conf
 mkdir -p /etc/modprobe.d
 echo "blacklist gdrdrv" >/etc/modprobe.d/site.conf
 nodeprep_json 1 apply --ip "$IP" --no-selftest
