@@ -79,7 +79,7 @@ rm /dev/elsewhere
 say "mode and group were changed by hand"
 inode=$(stat -c %i /dev/gdrdrv)
 chmod 0600 /dev/gdrdrv
-chgrp root /dev/gdrdrv
+chown root:root /dev/gdrdrv
 made
 [ "$(stat -c %i /dev/gdrdrv)" = "$inode" ] || fail "the right node was not kept"
 
@@ -97,7 +97,10 @@ rmmod gdrdrv
 insmod /vm/modules/gdrdrv.ko
 made
 
-say "another mode, no group"
+say "another mode, and no group: that of the node stays; a new one is root's"
 printf '[module gdrdrv]\nrequire = yes\nmode = 0666\n' >/etc/nodeprep/nodeprep.conf
+nodeprep_json 0 apply --ip "$IP" --no-selftest
+node_is 666 root alice
+rm /dev/gdrdrv
 nodeprep_json 0 apply --ip "$IP" --no-selftest
 node_is 666 root root
