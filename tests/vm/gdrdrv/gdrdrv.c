@@ -38,18 +38,21 @@ static uint open_errno;
 static uint handshake_errno;
 static char *flavour = "opensource";
 static bool dead_major;
+static uint want_major;
 module_param(answer_driver, uint, 0644);
 module_param(answer_min_library, uint, 0644);
 module_param(open_errno, uint, 0644);
 module_param(handshake_errno, uint, 0644);
 module_param(flavour, charp, 0444);
 module_param(dead_major, bool, 0444);
+module_param(want_major, uint, 0444);
 MODULE_PARM_DESC(answer_driver, "version of the driver, (major << 16) | minor");
 MODULE_PARM_DESC(answer_min_library, "oldest library that it takes, the same form");
 MODULE_PARM_DESC(open_errno, "opening the node fails with this errno");
 MODULE_PARM_DESC(handshake_errno, "the handshake fails with this errno");
 MODULE_PARM_DESC(flavour, "of the NVIDIA driver it says it was built for: opensource, proprietary");
 MODULE_PARM_DESC(dead_major, "the major is registered, and no device is behind it");
+MODULE_PARM_DESC(want_major, "the major to register, 0 = any");
 
 static dev_t first;
 static int major;
@@ -99,7 +102,9 @@ static int register_major(void)
 		r = alloc_chrdev_region(&first, 0, 1, "gdrdrv");
 		return r < 0 ? r : (int)MAJOR(first);
 	}
-	return register_chrdev(0, "gdrdrv", &gdrdrv_fops);
+	/* it gives the major where that was any, else 0 */
+	r = register_chrdev(want_major, "gdrdrv", &gdrdrv_fops);
+	return r < 0 || !want_major ? r : (int)want_major;
 }
 
 static void unregister_major(void)

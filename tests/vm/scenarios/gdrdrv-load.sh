@@ -3,7 +3,7 @@
 # gdrdrv is wanted by the configuration: apply loads it with the options given, and lists it
 # with them for the next boot. Loaded it stays, and is not loaded again.
 # boot: modules
-# seconds: 90
+# seconds: 150
 # hw: no, it brings a stand-in for gdrdrv
 
 # shellcheck source=/dev/null

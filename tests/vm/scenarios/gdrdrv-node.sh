@@ -4,7 +4,7 @@
 # and group. A wrong node, a file and a symlink at that name are replaced, and a symlink is
 # not followed (C20).
 # boot: modules
-# seconds: 120
+# seconds: 300
 # hw: no, it brings a stand-in for gdrdrv
 
 # shellcheck source=/dev/null
@@ -94,7 +94,8 @@ rmdir /dev/gdrdrv
 say "the major moves at the next load"
 made
 rmmod gdrdrv
-insmod /vm/modules/gdrdrv.ko
+insmod /vm/modules/gdrdrv.ko want_major=200 use_persistent_mapping=1
+[ "$(gdrdrv_major)" = 200 ] || fail "major $(gdrdrv_major)"
 made
 
 say "another mode, and no group: that of the node stays; a new one is root's"

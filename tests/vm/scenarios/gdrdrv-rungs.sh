@@ -4,7 +4,7 @@
 # answer the handshake, it is too old, nothing is behind its major. Never ok; the rung that
 # failed is named, and UCX is not told to use it (C21).
 # boot: modules
-# seconds: 180
+# seconds: 240
 # hw: no, it brings a stand-in for gdrdrv
 
 # shellcheck source=/dev/null

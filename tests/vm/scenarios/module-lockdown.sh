@@ -4,7 +4,7 @@
 # and the message has the kernel's own line. Debian's own load. No HCA here: it is unsigned.
 # boot: lockdown
 # kernel: lockdown=integrity
-# seconds: 90
+# seconds: 150
 # hw: no, it needs a kernel that is locked down
 
 # shellcheck source=/dev/null

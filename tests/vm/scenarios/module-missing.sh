@@ -3,7 +3,7 @@
 # A module is wanted that this kernel does not have: which kernels have it, and what brings it
 # here (C22). It fails the node with require = yes; with auto it is a warning.
 # boot: modules
-# seconds: 180
+# seconds: 240
 # hw: no, it changes the module tree
 
 # shellcheck source=/dev/null

@@ -4,7 +4,7 @@
 # replaced by a command, an init that fails (C23). The code says which, the message has the
 # kernel's own line, once. require = yes fails the node; auto warns, and the node is ready.
 # boot: modules
-# seconds: 240
+# seconds: 300
 # hw: no, it changes the module tree
 
 # shellcheck source=/dev/null

@@ -5,7 +5,7 @@
 # The software HCA is unsigned too: this node has none.
 # boot: signed-only
 # kernel: module.sig_enforce=1
-# seconds: 90
+# seconds: 150
 # hw: no, it needs a kernel that takes signed modules only
 
 # shellcheck source=/dev/null
