@@ -21,19 +21,19 @@ node_is() {
 	[ "$have" = "$want" ] || fail "/dev/gdrdrv is: $have; wanted: $want"
 	[ -z "$(find /dev -name '.gdrdrv*')" ] || fail "left in /dev: $(find /dev -name '.gdrdrv*')"
 }
-# made: apply changes the node and nothing more, and then is content.
+# made: apply makes the node as wanted, in one go.
 made() {
 	nodeprep_json 0 apply --ip "$IP" --no-selftest
 	holds 'any(.actions[]; .id == "gdrdrv.node" and .target == "/dev/gdrdrv" and .status == "done")'
 	node_is 660 root alice
 	holds 'any(.checks[]; .target == "gdrdrv" and .status == "ok" and (.message | contains("driver 2.5")))'
-	nodeprep_json 0 apply --ip "$IP" --no-selftest
-	holds '.changed == false and .actions == []'
-	nodeprep_json 0 check --ip "$IP"
 }
 
 say "loaded by this apply, no node"
 made
+nodeprep_json 0 apply --ip "$IP" --no-selftest
+holds '.changed == false and .actions == []'
+nodeprep_json 0 check --ip "$IP"
 
 say "loaded before, no node"
 rm /dev/gdrdrv
@@ -64,11 +64,11 @@ mkfifo /dev/gdrdrv
 made
 
 say "a symlink to a file, and one to the right device: neither is followed"
+mknod -m 0600 /dev/elsewhere c "$(gdrdrv_major)" 0
+echo precious >"$WORK/precious"
+chmod 0600 "$WORK/precious"
 for there in "$WORK/precious" /dev/elsewhere; do
-	rm -f /dev/gdrdrv /dev/elsewhere
-	echo precious >"$WORK/precious"
-	chmod 0600 "$WORK/precious"
-	mknod -m 0600 /dev/elsewhere c "$(gdrdrv_major)" 0
+	rm /dev/gdrdrv
 	ln -s "$there" /dev/gdrdrv
 	made
 	[ "$(cat "$WORK/precious") $(stat -c %a "$WORK/precious")" = "precious 600" ] || fail "the link was followed"
@@ -102,6 +102,8 @@ say "another mode, and no group: that of the node stays; a new one is root's"
 printf '[module gdrdrv]\nrequire = yes\nmode = 0666\n' >/etc/nodeprep/nodeprep.conf
 nodeprep_json 0 apply --ip "$IP" --no-selftest
 node_is 666 root alice
+nodeprep_json 0 apply --ip "$IP" --no-selftest
+holds '.changed == false and .actions == []'
 rm /dev/gdrdrv
 nodeprep_json 0 apply --ip "$IP" --no-selftest
 node_is 666 root root
