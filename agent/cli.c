@@ -22,7 +22,7 @@ const struct np_verb np_verbs[] = {
 	  "Rungs: tcp (UCX over the IPoIB address), rc (UCX over each wanted port).\n"
 	  "A rung that is named and has to skip makes the exit code 1.\n",
 	  NP_VERB_SELFTEST, np_verb_selftest },
-	{ "show", "[ports|netdevs|modules|gpus|config]...", "show the facts",
+	{ "show", "[ports|netdevs|modules|gpus|topology|config]...", "show the facts",
 	  "Without an argument: all of them.\n", NP_VERB_SHOW, np_verb_show },
 	{ NULL, NULL, NULL, NULL, 0, NULL },
 };
@@ -67,7 +67,8 @@ static const struct option {
 	{ "no-selftest", NULL, "do not try the data paths", APPLY_LIKE, OPT_NO_SELFTEST },
 	{ "no-probe", NULL, "do not ask whether another node has the address", APPLY_LIKE,
 	  OPT_NO_PROBE },
-	{ "force", NULL, "also where it cuts the default route", APPLY_LIKE, OPT_FORCE },
+	{ "force", NULL, "also where it cuts the default route, or an HCA is in use",
+	  APPLY_LIKE | NP_VERB_SELFTEST, OPT_FORCE },
 	{ "dry-run", NULL, "the same as plan", NP_VERB_APPLY, OPT_DRY_RUN },
 	{ "prometheus", NULL, "print Prometheus text", NP_VERB_CHECK, OPT_PROMETHEUS },
 	{ "run-as", "NAME", "user that the rungs run as (default: nobody)", NP_VERB_SELFTEST,

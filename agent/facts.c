@@ -316,6 +316,23 @@ int np_observe(const struct np_config *cfg, enum np_observe_scope scope, struct 
 	return observe_files(cfg, facts, err);
 }
 
+static bool has_management_ca(const struct np_cas *cas)
+{
+	for (size_t i = 0; i < cas->n; i++)
+		if (cas->v[i].management_only)
+			return true;
+	return false;
+}
+
+void np_observe_pci(struct np_facts *facts)
+{
+	np_cas_read_pci(&facts->cas);
+	np_gpus_read_pci(&facts->gpus);
+	facts->one_numa_node = np_one_numa_node();
+	np_gpu_services_observe(facts->gpus.n_nvswitches > 0 || has_management_ca(&facts->cas),
+				&facts->gpu_services);
+}
+
 void np_facts_done(struct np_facts *facts)
 {
 	if (!facts)

@@ -7,6 +7,7 @@
 #include "ibmad/ca.h"
 #include "modules/gdrdrv.h"
 #include "modules/gpu.h"
+#include "modules/gpu_services.h"
 #include "modules/module.h"
 #include "netlink/netdev.h"
 
@@ -51,6 +52,9 @@ struct np_facts {
 	bool gdrdrv_node_failed; /* set by a caller that tried: not to be tried again */
 	struct np_gpus gpus;
 	struct np_gpu_driver gpu_driver; /* read when there are GPUs */
+	/* by np_observe_pci alone, as are cas.v[].pci and gpus.v[].pci */
+	struct np_gpu_services gpu_services;
+	bool one_numa_node;
 	struct np_file_fact *files;
 	size_t n_files;
 };
@@ -64,6 +68,10 @@ enum np_observe_scope {
  * also after a failure. Returns 0 or a negative errno with message. */
 int np_observe(const struct np_config *cfg, enum np_observe_scope scope, struct np_facts *facts,
 	       struct np_err *err) np_must_check;
+/* Adds what topology and its judgement need: place and link of HCAs and GPUs, and the
+ * services that NVSwitches need. Some hundred reads on a node with many: for callers
+ * that show it, and for the judgement of a node with GPUs. Nothing fails. */
+void np_observe_pci(struct np_facts *facts);
 void np_facts_done(struct np_facts *facts);
 #define np_auto_facts np_auto(np_facts_done)
 

@@ -16,6 +16,9 @@ void np_judge_netdevs(const struct np_config *cfg, const struct np_facts *facts,
 		      const struct np_selection *sel, struct np_checks *out);
 void np_judge_modules(const struct np_config *cfg, const struct np_facts *facts,
 		      struct np_checks *out);
+/* Links of HCAs and GPUs that are slower than they could be, and the services of
+ * NVSwitches. Where np_observe_pci did not look, nothing is said. */
+void np_judge_pci(const struct np_config *cfg, const struct np_facts *facts, struct np_checks *out);
 /* Refused and unreadable files, lines that NCCL will not read. */
 void np_judge_files(const struct np_config *cfg, const struct np_facts *facts,
 		    struct np_checks *out);

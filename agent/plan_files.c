@@ -7,18 +7,6 @@
 #include "agent/nccl_conf.h"
 #include "agent/plan.h"
 
-/* A netdev that consumers can use: it has, or is about to get, an address. */
-static bool is_addressed(const struct np_selection *sel, const struct np_netdev *dev)
-{
-	for (size_t i = 0; i < dev->n_addrs; i++)
-		if (dev->addrs[i].scope != RT_SCOPE_LINK)
-			return true;
-	for (size_t i = 0; i < sel->n_netdevs; i++)
-		if (sel->netdevs[i].dev == dev && sel->netdevs[i].n_addrs > 0)
-			return true;
-	return false;
-}
-
 /* ---- NCCL ---- */
 
 static int port_names(const struct np_config *cfg, const struct np_facts *facts, bool wanted_only,
@@ -147,9 +135,9 @@ static int ifname_value(const struct np_config *cfg, const struct np_facts *fact
 		*out = strdup(cfg->nccl_socket_ifname);
 		return *out ? 0 : -ENOMEM;
 	}
-	if (!sel->primary || !is_addressed(sel, sel->primary))
+	if (!np_consumer_netdev(sel))
 		return 0;
-	if (np_strv_add(&names, sel->primary->name) < 0)
+	if (np_strv_add(&names, np_consumer_netdev(sel)) < 0)
 		return -ENOMEM;
 	*out = np_nccl_ifname_value(&names, &facts->netdev_names);
 	return *out ? 0 : -errno;
@@ -212,7 +200,7 @@ static int ucx_content(const struct np_config *cfg, const struct np_facts *facts
 	if (input.net_devices)
 		input.net_devices = devices.data;
 	input.hca_ports = &ports;
-	input.netdev = sel->primary && is_addressed(sel, sel->primary) ? sel->primary->name : NULL;
+	input.netdev = np_consumer_netdev(sel);
 	input.gdr_copy = facts->gdrdrv.usable;
 	/* no fabric at all: nothing to say to UCX, unless the admin says it */
 	*wanted = cfg->ucx.profile != NP_UCX_OFF &&

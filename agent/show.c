@@ -213,7 +213,8 @@ static json_t *show_config(const struct np_config *cfg)
 	return list;
 }
 
-const char *const np_show_nouns[] = { "ports", "netdevs", "modules", "gpus", "config", NULL };
+const char *const np_show_nouns[] = { "ports",	  "netdevs", "modules", "gpus",
+				      "topology", "config",  NULL };
 
 int np_show_add(json_t *show, const char *noun, const struct np_config *cfg,
 		const struct np_facts *facts)
@@ -228,6 +229,8 @@ int np_show_add(json_t *show, const char *noun, const struct np_config *cfg,
 		list = np_show_modules(facts);
 	else if (strcmp(noun, "gpus") == 0)
 		list = np_show_gpus(facts);
+	else if (strcmp(noun, "topology") == 0)
+		list = np_show_topology(cfg, facts);
 	else if (strcmp(noun, "config") == 0)
 		list = show_config(cfg);
 	else

@@ -17,5 +17,8 @@ json_t *np_json_strv(const struct np_strv *list);
 
 json_t *np_show_modules(const struct np_facts *facts);
 json_t *np_show_gpus(const struct np_facts *facts);
+/* Needs np_observe_pci. */
+json_t *np_show_topology(const struct np_config *cfg, const struct np_facts *facts);
+void np_show_topology_text(const json_t *list, struct np_buf *out);
 
 #endif

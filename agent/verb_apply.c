@@ -353,6 +353,8 @@ static int finish(struct apply *ap, const struct np_cli *cli)
 {
 	struct np_result *result = ap->result;
 
+	if (ap->facts.gpus.n > 0)
+		np_observe_pci(&ap->facts);
 	np_judge(ap->cfg, &ap->facts, &ap->sel, &result->checks);
 	if (result->checks.failed) {
 		np_err_nomem(&result->error);

@@ -14,6 +14,8 @@ static int look(struct np_config *cfg, struct np_result *result, struct np_facts
 
 	if (r < 0)
 		return np_verb_fail(result, NP_EXIT_INTERNAL);
+	if (facts->gpus.n > 0)
+		np_observe_pci(facts);
 	r = np_plan_make(cfg, facts, NP_PLAN_ALL, &result->actions, &result->error);
 	if (r < 0)
 		return np_verb_fail(result, r == -ENOMEM ? NP_EXIT_INTERNAL : NP_EXIT_REFUSED);

@@ -41,6 +41,8 @@ int np_verb_show(const struct np_cli *cli, struct np_config *cfg, struct np_resu
 		np_err_nomem(&result->error);
 		return np_verb_fail(result, NP_EXIT_INTERNAL);
 	}
+	if (cli->args.n == 0 || np_strv_has(&cli->args, "topology"))
+		np_observe_pci(&facts);
 	result->show = json_object();
 	for (size_t i = 0; np_show_nouns[i] && r == 0; i++) {
 		if (cli->args.n && !np_strv_has(&cli->args, np_show_nouns[i]))

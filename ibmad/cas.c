@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "ibmad/private.h"
 
 #define CLASS_DIR "/sys/class/infiniband"
@@ -156,6 +157,7 @@ static int read_ca(int class_fd, const char *name, unsigned int detail, struct n
 	}
 	np_ca_read_text(ca_fd, "board_id", ca->board_id, sizeof(ca->board_id));
 	read_driver(ca_fd, ca);
+	ca->numa_node = np_pci_numa_node(ca_fd, "device/numa_node");
 	r = np_dir_list(ca_fd, "device/net", &ca->netdevs);
 	for (size_t i = 0; is_omnipath(ca) && i < ca->n_ports; i++)
 		ca->ports[i].link_layer = NP_LL_OMNIPATH;
@@ -216,6 +218,16 @@ int np_cas_observe(unsigned int detail, struct np_cas *out, struct np_err *err)
 	read_vpd(class_fd, &list);
 	*out = list;
 	return 0;
+}
+
+void np_cas_read_pci(struct np_cas *list)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		char dir[sizeof(CLASS_DIR) + sizeof(list->v[i].name) + 8];
+
+		snprintf(dir, sizeof(dir), "%s/%s/device", CLASS_DIR, list->v[i].name);
+		np_pci_read(dir, &list->v[i].pci);
+	}
 }
 
 int np_port_refresh(const char *ca, struct np_port *port)

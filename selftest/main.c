@@ -27,7 +27,7 @@
 
 enum { EXIT_READY = 0, EXIT_NOT_READY = 1, EXIT_USAGE = 2, EXIT_INTERNAL = 5 };
 
-/* A call into UCX that never returns is ended this long after the deadline. */
+/* A call into a library that never returns is ended this long after the deadline. */
 #define HANG_GRACE_MS 3000
 
 static char *hang_document; /* what the handler of SIGALRM says */
@@ -69,8 +69,8 @@ static int arm(const struct np_options *options, struct np_err *err)
 	if (!result)
 		return np_err_nomem(err);
 	np_err_set(&hang, -ETIMEDOUT, "selftest.timeout",
-		   "%s hung: a call into UCX did not return within %d ms", options->rung->name,
-		   o->timeout_ms + HANG_GRACE_MS);
+		   "%s hung: a call into a library did not return within %d ms",
+		   options->rung->name, o->timeout_ms + HANG_GRACE_MS);
 	np_err_hint(&hang, "read the kernel log for messages of the HCA's driver");
 	np_rung_fail(result, &hang);
 	hang_document = np_document(&report, NULL);

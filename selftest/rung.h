@@ -8,18 +8,20 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "selftest/port_bytes.h"
 
 /*
  * A rung proves one data path by moving bytes over it. One file a rung, one
  * line a rung in rungs.c; one rung a process.
  */
 
-enum np_rung_status { NP_RUNG_FAIL, NP_RUNG_OK, NP_RUNG_SKIP };
+/* warn: the path works, and something about it wants a look. */
+enum np_rung_status { NP_RUNG_FAIL, NP_RUNG_OK, NP_RUNG_WARN, NP_RUNG_SKIP };
 
 struct np_rung_size {
 	uint64_t size_bytes;
 	double latency_us;     /* half round trip, median */
-	double bandwidth_MBps; /* 10^6 bytes a second, at the receiver, median */
+	double bandwidth_MBps; /* 10^6 bytes a second, at the receiver, median; 0 = not measured */
 };
 
 #define NP_RUNG_SIZES_MAX 16
@@ -35,6 +37,7 @@ struct np_rung_result {
 	char hint[320];
 	struct np_rung_size sizes[NP_RUNG_SIZES_MAX]; /* ascending; also those before a failure */
 	size_t n_sizes;
+	struct np_port_growth growth; /* what the ports counted; known = it was looked at */
 };
 
 struct np_rung_report {
@@ -44,6 +47,8 @@ struct np_rung_report {
 
 struct np_rung_options {
 	const char *device;  /* "mlx5_0:1" or "mlx5_0"; NULL = every one there is */
+	const char *peer;    /* the port at the other end, as device; NULL = the same port */
+	int gid_index;	     /* of both ports; -1 = the best there is */
 	const char *netdev;  /* "ib0" or NULL */
 	const char *address; /* "10.0.0.50", a prefix length allowed; or NULL */
 	bool full;	     /* every power of 4 instead of a few sizes */
@@ -72,6 +77,10 @@ int np_rung_tcp(const struct np_rung_options *options, struct np_rung_report *re
 		struct np_err *err) np_must_check;
 int np_rung_rc(const struct np_rung_options *options, struct np_rung_report *report,
 	       struct np_err *err) np_must_check;
+int np_rung_umad(const struct np_rung_options *options, struct np_rung_report *report,
+		 struct np_err *err) np_must_check;
+int np_rung_verbs(const struct np_rung_options *options, struct np_rung_report *report,
+		  struct np_err *err) np_must_check;
 
 /* Adds an entry whose status is fail until somebody says otherwise. The pointer
  * is good until the next call. NULL when out of memory. */
@@ -83,10 +92,11 @@ void np_rung_report_done(struct np_rung_report *report);
 /* Verdicts. The error's code, message and hint become the entry's. */
 void np_rung_fail(struct np_rung_result *result, const struct np_err *err);
 void np_rung_skip(struct np_rung_result *result, const struct np_err *err);
+void np_rung_warn(struct np_rung_result *result, const struct np_err *err);
 void np_rung_ok(struct np_rung_result *result, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Ready: each entry is ok, and there is one. A rung that was asked for and had to
+/* Ready: each entry is ok or a warning, and there is one. A rung that was asked for and had to
  * skip is not ready. */
 bool np_rung_report_ok(const struct np_rung_report *report);
 

@@ -8,6 +8,7 @@
 #include "selftest/ucp_engine.h"
 #include "selftest/ucx_build.h"
 #include "selftest/uverbs.h"
+#include "selftest/wanted.h"
 
 /*
  * UCX's rc through one port of an HCA: both ends are this node, the bytes go
@@ -31,17 +32,8 @@ static int check(const char *ca, const struct np_port *port, struct np_err *err)
 {
 	int ret;
 
-	if (port->state != NP_PORT_ACTIVE) {
-		np_err_set(err, -ENETDOWN, "selftest.rc.port_not_active",
-			   "port %s:%d is %s, phys state %s: rc needs an ACTIVE port", ca,
-			   port->num, np_port_state_str(port->state),
-			   np_phys_state_str(port->phys_state));
-		np_err_hint(err, "%s",
-			    port->state == NP_PORT_INIT ?
-				    "start a subnet manager on this fabric" :
-				    "check the cable and the port at its other end");
+	if (!np_port_is_active("rc", ca, port, err))
 		return 1;
-	}
 	ret = np_uverbs_check("rc", ca, err);
 	if (ret < 0)
 		return ret;
@@ -93,70 +85,8 @@ static void run_port(const struct np_rung_options *options, const struct np_ca *
 		   result->device);
 }
 
-/* An entry without a port to run on. */
-static int none(struct np_rung_report *report, const char *device, bool asked, struct np_err *err)
-{
-	struct np_rung_result *result = np_rung_add(report, "rc", device);
-	struct np_err why;
-
-	if (!result)
-		return np_err_nomem(err);
-	np_err_set(&why, -ENODEV, "selftest.rc.no_device", "there is no %s %s",
-		   asked ? "port" : "HCA with an InfiniBand port", asked ? device : "on this node");
-	np_err_hint(&why, "load the HCA's driver (mlx5_ib for ConnectX), and see ibstat -l");
-	if (asked)
-		np_rung_fail(result, &why);
-	else
-		np_rung_skip(result, &why);
-	return 0;
-}
-
-/* With --device that port or CA; else all InfiniBand ports that can carry data. */
-static bool wanted(const struct np_ca *ca, const struct np_port *port, const char *name, int num)
-{
-	if (*name)
-		return np_streq(ca->name, name) && (num == 0 || num == port->num);
-	return !ca->management_only && port->link_layer == NP_LL_INFINIBAND;
-}
-
-static int run_wanted(const struct np_rung_options *options, const struct np_cas *cas,
-		      const char *name, int num, struct np_rung_report *report, struct np_err *err)
-{
-	for (size_t c = 0; c < cas->n; c++) {
-		const struct np_ca *ca = &cas->v[c];
-
-		for (size_t p = 0; p < ca->n_ports; p++) {
-			struct np_rung_result *result;
-			char device[80];
-
-			if (!wanted(ca, &ca->ports[p], name, num))
-				continue;
-			snprintf(device, sizeof(device), "%s:%d", ca->name, ca->ports[p].num);
-			result = np_rung_add(report, "rc", device);
-			if (!result)
-				return np_err_nomem(err);
-			run_port(options, ca, &ca->ports[p], result);
-		}
-	}
-	return 0;
-}
-
 int np_rung_rc(const struct np_rung_options *options, struct np_rung_report *report,
 	       struct np_err *err)
 {
-	struct np_cas cas = { 0 };
-	char name[64] = "";
-	int num = 0, ret = 0;
-
-	if (options->device)
-		ret = np_port_name_parse(options->device, name, &num, err);
-	if (ret == 0)
-		ret = np_cas_observe(NP_CA_BASIC, &cas, err);
-	if (ret < 0)
-		return ret;
-	ret = run_wanted(options, &cas, name, num, report, err);
-	if (ret == 0 && report->n == 0)
-		ret = none(report, options->device, options->device != NULL, err);
-	np_cas_done(&cas);
-	return ret;
+	return np_run_wanted("rc", options, run_port, report, err);
 }

@@ -7,8 +7,10 @@
 #include "selftest/rung.h"
 
 const struct np_rung np_rungs[] = {
-	{ "tcp", "UCX tcp, loopback over the address of an IPoIB netdev", np_rung_tcp },
+	{ "umad", "subnet management packets: what a port says of itself", np_rung_umad },
+	{ "verbs", "RDMA write and send, within one port of an HCA or between two", np_rung_verbs },
 	{ "rc", "UCX rc (reliable connection) through a port of an HCA", np_rung_rc },
+	{ "tcp", "UCX tcp, loopback over the address of an IPoIB netdev", np_rung_tcp },
 	{ NULL, NULL, NULL },
 };
 
@@ -73,6 +75,11 @@ void np_rung_skip(struct np_rung_result *result, const struct np_err *err)
 	take_error(result, NP_RUNG_SKIP, err);
 }
 
+void np_rung_warn(struct np_rung_result *result, const struct np_err *err)
+{
+	take_error(result, NP_RUNG_WARN, err);
+}
+
 void np_rung_ok(struct np_rung_result *result, const char *fmt, ...)
 {
 	va_list args;
@@ -88,7 +95,7 @@ void np_rung_ok(struct np_rung_result *result, const char *fmt, ...)
 bool np_rung_report_ok(const struct np_rung_report *report)
 {
 	for (size_t i = 0; i < report->n; i++)
-		if (report->v[i].status != NP_RUNG_OK)
+		if (report->v[i].status != NP_RUNG_OK && report->v[i].status != NP_RUNG_WARN)
 			return false;
 	return report->n > 0;
 }

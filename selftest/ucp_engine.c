@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "base/log.h"
+#include "selftest/measure.h"
 #include "selftest/ucp_link.h"
 #include "selftest/ucp_move.h"
 
@@ -36,11 +37,6 @@ const struct np_ucp_mem np_ucp_mem_host = {
 	.release = host_release,
 };
 
-static const uint64_t quick_sizes[] = { 8, 4096, 65536, 1048576, 8388608 };
-static const uint64_t full_sizes[] = {
-	1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864,
-};
-
 static int check_carrier(struct np_ucp_link *link, struct np_rung_result *result,
 			 struct np_err *err)
 {
@@ -66,8 +62,8 @@ static int check_carrier(struct np_ucp_link *link, struct np_rung_result *result
 static int prove_sizes(struct np_ucp_link *link, struct np_ucp_buffers *buffers,
 		       struct np_rung_result *result, struct np_err *err)
 {
-	const uint64_t *sizes = link->spec->full ? full_sizes : quick_sizes;
-	size_t n = link->spec->full ? NP_ARRAY_SIZE(full_sizes) : NP_ARRAY_SIZE(quick_sizes);
+	size_t n;
+	const uint64_t *sizes = np_sizes(link->spec->full, &n);
 
 	for (size_t i = 0; i < n; i++) {
 		struct np_rung_size measured = { .size_bytes = sizes[i] };
@@ -111,7 +107,6 @@ int np_ucp_prove(const struct np_ucp_spec *spec, struct np_rung_result *result, 
 	struct np_ucp_link link;
 	int ret;
 
-	_Static_assert(NP_ARRAY_SIZE(full_sizes) <= NP_RUNG_SIZES_MAX, "too many sizes");
 	ret = np_ucp_link_open(&link, spec, err);
 	if (ret == 0)
 		ret = np_ucp_buffers_alloc(&buffers, spec, err);

@@ -5,9 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <time.h>
 
+#include "selftest/measure.h"
 #include "selftest/pattern.h"
 
 /* Bytes outstanding at most, unless a single message is larger. */
@@ -30,27 +29,6 @@ struct message {
 	size_t size;
 	int from; /* worker */
 };
-
-static double now_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec * 1e6 + (double)ts.tv_nsec / 1e3;
-}
-
-static int cmp_double(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *values, size_t n)
-{
-	qsort(values, n, sizeof(*values), cmp_double);
-	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
 
 static size_t window_of(uint64_t size)
 {
@@ -80,9 +58,7 @@ int np_ucp_buffers_alloc(struct np_ucp_buffers *buffers, const struct np_ucp_spe
 		if (!buffers->host)
 			return np_err_nomem(err);
 	}
-	/* any seed does; a new one each run keeps an old run's memory from passing */
-	if (getrandom(&buffers->base, sizeof(buffers->base), GRND_NONBLOCK) < 0)
-		buffers->base = (uint64_t)now_us();
+	buffers->base = np_seed_base();
 	return 0;
 }
 
@@ -120,31 +96,10 @@ static int prepare(struct np_ucp_buffers *buffers, size_t slot, uint64_t size, i
 	return mem->write ? mem->write(mem->ctx, m->rx, buffers->host, size, err) : 0;
 }
 
-#ifdef NP_TEST_HOOKS
-/* Tests only: flips a bit in the middle of the message that NP_TEST_CORRUPT counts to. */
-static void corrupt_for_test(char *received, size_t size, uint64_t nth)
-{
-	const char *wanted = getenv("NP_TEST_CORRUPT");
-	uint64_t n;
-
-	if (wanted && np_parse_u64(wanted, 10, UINT64_MAX, &n) == 0 && n == nth)
-		received[size / 2] ^= 0x10;
-}
-#else
-static inline void corrupt_for_test(char *received, size_t size, uint64_t nth)
-{
-	(void)received;
-	(void)size;
-	(void)nth;
-}
-#endif
-
 static int verify(struct np_ucp_buffers *buffers, const struct message *m, struct np_err *err)
 {
 	const struct np_ucp_mem *mem = buffers->mem;
 	char *received = mem->read ? buffers->host : m->rx;
-	struct np_pattern_diff diff;
-	char size[32];
 	int ret;
 
 	if (mem->read) {
@@ -152,17 +107,7 @@ static int verify(struct np_ucp_buffers *buffers, const struct message *m, struc
 		if (ret < 0)
 			return ret;
 	}
-	buffers->verified++;
-	corrupt_for_test(received, m->size, buffers->verified);
-	if (np_pattern_check(received, m->size, m->seed, &diff))
-		return 0;
-	np_err_set(
-		err, -EBADMSG, "selftest.data_corrupt",
-		"message %llu (%s) arrived corrupt: byte at offset %zu is 0x%02x, expected 0x%02x",
-		(unsigned long long)buffers->verified, np_size_str(m->size, size), diff.offset,
-		diff.got, diff.expected);
-	np_err_hint(err, "take this node out of service and test its HCA, memory and PCIe link");
-	return -EBADMSG;
+	return np_message_verify(received, m->size, m->seed, ++buffers->verified, err);
 }
 
 static void post_receive(struct np_ucp_link *link, const struct message *m,
@@ -216,13 +161,13 @@ static int ping_pong(struct np_ucp_link *link, struct np_ucp_buffers *buffers, u
 	ret = np_ucp_link_in_time(link, doing, err);
 	if (ret < 0)
 		return ret;
-	start = now_us();
+	start = np_now_us();
 	for (int i = 0; i < 2; i++) {
 		post_receive(link, &m[i], &receive[i]);
 		post_send(link, &m[i], &send[i]);
 		ret = np_ucp_link_wait(link, &receive[i], 1, doing, err);
 		if (i == 1)
-			*half_us = (now_us() - start) / 2;
+			*half_us = (np_now_us() - start) / 2;
 		if (ret < 0)
 			break;
 	}
@@ -249,7 +194,7 @@ int np_ucp_latency(struct np_ucp_link *link, struct np_ucp_buffers *buffers, uin
 		if (i >= WARM_UP)
 			samples[i - WARM_UP] = half_us;
 	}
-	*latency_us = median(samples, n);
+	*latency_us = np_median(samples, n);
 	return 0;
 }
 
@@ -275,11 +220,11 @@ static int window(struct np_ucp_link *link, struct np_ucp_buffers *buffers, uint
 		return ret;
 	for (size_t i = 0; i < n; i++)
 		post_receive(link, &m[i], &receives[i]);
-	start = now_us();
+	start = np_now_us();
 	for (size_t i = 0; i < n; i++)
 		post_send(link, &m[i], &sends[i]);
 	ret = np_ucp_link_wait(link, receives, n, doing, err);
-	*MBps = (double)(n * size) / (now_us() - start);
+	*MBps = (double)(n * size) / (np_now_us() - start);
 	if (ret == 0)
 		ret = np_ucp_link_wait(link, sends, n, doing, err);
 	for (size_t i = 0; i < n && ret == 0; i++)
@@ -301,6 +246,6 @@ int np_ucp_bandwidth(struct np_ucp_link *link, struct np_ucp_buffers *buffers, u
 				return ret;
 		}
 	}
-	*bandwidth_MBps = median(samples, n);
+	*bandwidth_MBps = np_median(samples, n);
 	return 0;
 }

@@ -1,0 +1,53 @@
+# shellcheck shell=bash disable=SC2016
+# SPDX-License-Identifier: MIT
+# The rung verbs beside ib_write_lat and ib_write_bw: same machine, same port, one after the
+# other. In the VM the ratios are told only; on hardware they must be within 5 %.
+# boot: rungs
+# seconds: 240
+# hw: yes
+
+# shellcheck source=/dev/null
+. "${VM_LIB:-/vm/lib.sh}"
+softib_node
+PROGRAM=/usr/libexec/nodeprep/nodeprep-selftest
+[ -x "$PROGRAM" ] || PROGRAM=$(command -v nodeprep-selftest) || fail "no nodeprep-selftest"
+command -v ib_write_lat >/dev/null || skip "perftest is not installed"
+worst=0
+
+# perftest PROGRAM COLUMN BYTES OPTIONS...: the figure of that column, client and server here.
+perftest() {
+	local program=$1 column=$2 bytes=$3 server
+	shift 3
+	"$program" -d "$CA" -s "$bytes" -F "$@" >"$WORK/server" 2>&1 &
+	server=$!
+	sleep 1
+	"$program" -d "$CA" -s "$bytes" -F "$@" 127.0.0.1 >"$WORK/client" 2>&1 || {
+		cat "$WORK/client" "$WORK/server"
+		fail "$program $bytes"
+	}
+	wait "$server" || true
+	awk -v bytes="$bytes" -v column="$column" '$1 == bytes { print $column }' "$WORK/client"
+}
+
+# compare WHAT OURS THEIRS: a line, and the worst of the ratios in percent.
+compare() {
+	local percent
+	[ -n "$2" ] && [ -n "$3" ] || fail "no figure: $1 '$2' '$3'"
+	percent=$(awk -v a="$2" -v b="$3" 'BEGIN { printf "%.1f", 100 * a / b }')
+	echo "  $1: $2, perftest $3, $percent %"
+	worst=$(awk -v w="$worst" -v p="$4$percent" 'BEGIN { p = p < 0 ? 100 + p : p - 100; print (p > w ? p : w) }')
+}
+
+must 0 "$PROGRAM" verbs --device "$CA:1" --timeout-ms 90000
+cp "$WORK/out" "$WORK/json"
+for bytes in 8 4096; do
+	ours=$(jq -r --argjson b "$bytes" '.selftest[0].sizes[] | select(.size_bytes == $b) | .latency_us' "$WORK/json")
+	compare "latency of $bytes bytes, us" "$ours" "$(perftest ib_write_lat 5 "$bytes" -n 1000)" ""
+done
+for bytes in 65536 1048576; do
+	ours=$(jq -r --argjson b "$bytes" '.selftest[0].sizes[] | select(.size_bytes == $b) | .bandwidth_MBps' "$WORK/json")
+	theirs=$(perftest ib_write_bw 4 "$bytes" --report_gbits -n $((HW == 0 ? 200 : 5000)))
+	compare "bandwidth of $bytes bytes, MB/s" "$ours" "$(awk -v g="$theirs" 'BEGIN { print g * 125 }')" "-"
+done
+echo "behind perftest by at most $worst %"
+[ "$HW" = 0 ] || awk -v w="$worst" 'BEGIN { exit w > 5 }' || fail "more than 5 % behind perftest: $worst %"
