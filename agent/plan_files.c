@@ -276,31 +276,56 @@ static bool is_leftover(const struct np_config *cfg, const struct np_file_fact *
 		fact->role == NP_ROLE_UCX_ENV);
 }
 
+static bool is_planned(const struct np_actions *actions, const struct np_target_file *f)
+{
+	for (size_t i = 0; i < actions->n; i++)
+		if (actions->v[i].kind == NP_ACTION_FILE && np_streq(actions->v[i].path, f->path))
+			return true;
+	return false;
+}
+
+static int plan_file(const struct np_config *cfg, const struct np_facts *facts,
+		     const struct np_selection *sel, const struct np_file_fact *fact,
+		     struct np_actions *out, struct np_err *err)
+{
+	np_auto_buf struct np_buf content = { 0 };
+	bool wanted = false;
+	int r;
+
+	/* refused and unreadable files are a matter of judgement, not of change; so
+	 * is one that can be read and must not be replaced (a symlink in /etc) */
+	if ((fact->file.status != NP_TARGET_PRESENT && fact->file.status != NP_TARGET_ABSENT) ||
+	    fact->file.reason[0])
+		return 0;
+	r = np_plan_file_content(cfg, facts, sel, fact, &wanted, &content, err);
+	if (r < 0)
+		return r;
+	if (!wanted && !is_leftover(cfg, fact))
+		return 0;
+	if (wanted && fact->file.status == NP_TARGET_PRESENT &&
+	    np_buf_equal(&content, &fact->file.content))
+		return 0;
+	return add_file_action(&fact->file, wanted, &content, out) < 0 ? np_err_nomem(err) : 0;
+}
+
+int np_plan_modprobe_file(const struct np_config *cfg, const struct np_facts *facts,
+			  struct np_actions *out, struct np_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < facts->n_files && r == 0; i++)
+		if (facts->files[i].role == NP_ROLE_MODPROBE)
+			r = plan_file(cfg, facts, NULL, &facts->files[i], out, err);
+	return r;
+}
+
 int np_plan_files(const struct np_config *cfg, const struct np_facts *facts,
 		  const struct np_selection *sel, struct np_actions *out, struct np_err *err)
 {
-	for (size_t i = 0; i < facts->n_files; i++) {
-		const struct np_file_fact *fact = &facts->files[i];
-		np_auto_buf struct np_buf content = { 0 };
-		bool wanted = false;
-		int r;
+	int r = 0;
 
-		/* refused and unreadable files are a matter of judgement, not of change; so
-		 * is one that can be read and must not be replaced (a symlink in /etc) */
-		if ((fact->file.status != NP_TARGET_PRESENT &&
-		     fact->file.status != NP_TARGET_ABSENT) ||
-		    fact->file.reason[0])
-			continue;
-		r = np_plan_file_content(cfg, facts, sel, fact, &wanted, &content, err);
-		if (r < 0)
-			return r;
-		if (!wanted && !is_leftover(cfg, fact))
-			continue;
-		if (wanted && fact->file.status == NP_TARGET_PRESENT &&
-		    np_buf_equal(&content, &fact->file.content))
-			continue;
-		if (add_file_action(&fact->file, wanted, &content, out) < 0)
-			return np_err_nomem(err);
-	}
-	return 0;
+	for (size_t i = 0; i < facts->n_files && r == 0; i++)
+		if (!is_planned(out, &facts->files[i].file))
+			r = plan_file(cfg, facts, sel, &facts->files[i], out, err);
+	return r;
 }

@@ -10,5 +10,5 @@ DEPS_UNPACK := opensm libopensm9 libosmcomp5 libosmvendor5 libwrap0
 DEPS_LINT := clang-format clang-tidy cppcheck shellcheck codespell mandoc pyflakes3
 DEPS_FUZZ := clang libclang-rt-14-dev libcmocka-dev
 # only `make vm-test` and `make demo-vm` install these
-DEPS_VM := python3 qemu-system-x86 linux-headers-amd64 linux-source-6.1 binutils cpio kmod xz-utils findutils e2fsprogs fakeroot
+DEPS_VM := python3 qemu-system-x86 linux-headers-amd64 linux-source-6.1 binutils cpio kmod openssl xz-utils findutils e2fsprogs fakeroot
 DEPS := $(DEPS_BUILD) $(DEPS_TEST) $(DEPS_LINT)
