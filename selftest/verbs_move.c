@@ -384,7 +384,7 @@ static uint64_t between(double wanted, uint64_t least, uint64_t most)
 static int count_messages(struct np_verbs_link *link, bool full, uint64_t size, uint64_t *n,
 			  struct np_err *err)
 {
-	double round_us = 1000.0 * ROUND_MS * (full ? FULL_TIMES : 1), us;
+	double round_us = 1000.0 * ROUND_MS * (full ? FULL_TIMES : 1), us = 1;
 	uint64_t first = between((double)FIRST_BYTES / (double)size, ROUND_MIN, 4 * NP_VERBS_DEPTH);
 	int ret = stream(link, 0, size, first, &us, err);
 

@@ -1,9 +1,10 @@
 # shellcheck shell=bash disable=SC2016
 # SPDX-License-Identifier: MIT
 # The rung verbs beside ib_write_lat and ib_write_bw: same machine, same port, one after the
-# other. In the VM the ratios are told only; on hardware they must be within 5 %.
+# other. In the VM the ratios are told only: there the sender's processor does the work of
+# both HCAs, which perftest's two processes do on two. On hardware they must be within 5 %.
 # boot: rungs
-# seconds: 240
+# seconds: 300
 # hw: yes
 
 # shellcheck source=/dev/null
@@ -20,7 +21,7 @@ perftest() {
 	shift 3
 	"$program" -d "$CA" -s "$bytes" -F "$@" >"$WORK/server" 2>&1 &
 	server=$!
-	sleep 1
+	wait_for 20 sh -c "ss -ltn | grep -q ':18515 '"
 	"$program" -d "$CA" -s "$bytes" -F "$@" 127.0.0.1 >"$WORK/client" 2>&1 || {
 		cat "$WORK/client" "$WORK/server"
 		fail "$program $bytes"
@@ -32,7 +33,10 @@ perftest() {
 # compare WHAT OURS THEIRS: a line, and the worst of the ratios in percent.
 compare() {
 	local percent
-	[ -n "$2" ] && [ -n "$3" ] || fail "no figure: $1 '$2' '$3'"
+	case "$2 $3" in
+	*[0-9]" "[0-9]*) ;;
+	*) fail "no figure: $1 '$2' '$3'" ;;
+	esac
 	percent=$(awk -v a="$2" -v b="$3" 'BEGIN { printf "%.1f", 100 * a / b }')
 	echo "  $1: $2, perftest $3, $percent %"
 	worst=$(awk -v w="$worst" -v p="$4$percent" 'BEGIN { p = p < 0 ? 100 + p : p - 100; print (p > w ? p : w) }')
