@@ -65,7 +65,7 @@ SELFTEST_OBJ := $(filter-out %/main.o,$(call obj,selftest))
 PROGRAMS := $(BUILD)/nodeprep $(BUILD)/nodeprep-selftest
 
 .DEFAULT_GOAL := all
-.PHONY: all asan deps fuzz fuzz-programs demo test test-unit test-cli lint lint-tidy bench install clean help FORCE
+.PHONY: all asan deps fakes fuzz fuzz-programs demo test test-unit test-cli lint lint-tidy bench install clean help FORCE
 
 all: $(PROGRAMS)
 
@@ -115,7 +115,19 @@ $(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $(AGENT_OBJ) $(LIB_OBJ)
 $(BUILD)/obj/tests/unit/%.o: NP_CPPFLAGS += $(NL_CFLAGS) $(UCX_CFLAGS)
 .SECONDARY:
 
-unit-programs: $(addprefix $(BUILD)/unit/,$(UNIT) $(UNIT_TOOLS))
+# ---- fakes of NVIDIA's libraries, and a stand-in of libgdrapi; never installed ----
+FAKES := $(BUILD)/fake/libcuda.so.1
+fake_cc = $(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g $(WARN) -Wno-missing-prototypes -MMD -MP -fPIC -fvisibility=hidden \
+	-iquote tests/fake -shared -Wl,-soname,$(@F) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MF $@.d -o $@ $< \
+	-ldl -lpthread
+$(BUILD)/fake/libcuda.so.1: tests/fake/cuda.c
+	$(say) FAKE $@
+	@mkdir -p $(@D)
+	$(Q)$(fake_cc)
+
+fakes: $(FAKES)
+
+unit-programs: fakes $(addprefix $(BUILD)/unit/,$(UNIT) $(UNIT_TOOLS))
 
 # ---- fuzz targets: libFuzzer with clang; else, with SANITIZE=1, programs that replay files ----
 FUZZ_SECONDS ?= 60
@@ -211,4 +223,4 @@ help:
 ## make asan     the programs with AddressSanitizer and UBSan, in build/asan
 ## make install  DESTDIR= PREFIX= SYSCONFDIR=
 
--include $(shell find $(BUILD)/obj $(BUILD)/tidy -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/obj $(BUILD)/tidy $(BUILD)/fake -name '*.d' 2>/dev/null)

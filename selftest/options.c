@@ -21,8 +21,8 @@ const char np_options_help[] =
 	"  --quick              a few sizes, 8 B to 8 MiB (default)\n"
 	"  --full               powers of 4, 1 B to 64 MiB\n"
 	"  --timeout-ms N       deadline; default 20000, with --full 90000\n"
-	"  --env NAME=VALUE     set in the environment, e.g. UCX_IB_SL=1 (repeat); UCX_* and\n"
-	"                       HOME are not inherited\n"
+	"  --env NAME=VALUE     set in the environment, e.g. UCX_IB_SL=1 (repeat); UCX_*, NCCL_*,\n"
+	"                       CUDA_*, GDRCOPY_* and HOME are not inherited\n"
 	"  --list               name the rungs\n"
 	"  --verbose            say more on stderr\n"
 	"  --version, --help\n";

@@ -28,7 +28,7 @@ struct np_rung_size {
 /* One entry a rung and device. */
 struct np_rung_result {
 	char rung[24];
-	char device[80];     /* "mlx5_0:1", "ib0"; "" = none */
+	char device[80];     /* "mlx5_0:1", "ib0", "0000:17:00.0"; "" = none */
 	char transport[160]; /* what carried it, "rc_verbs/mlx5_0:1"; "" = nothing did */
 	enum np_rung_status status;
 	char code[48]; /* "" when ok */
@@ -44,7 +44,7 @@ struct np_rung_report {
 };
 
 struct np_rung_options {
-	const char *device;  /* "mlx5_0:1" or "mlx5_0"; NULL = every one there is */
+	const char *device;  /* "mlx5_0:1", "mlx5_0", a GPU; NULL = every one there is */
 	const char *peer;    /* the port at the other end, as device; NULL = the same port */
 	int gid_index;	     /* of both ports; -1 = the best there is */
 	const char *netdev;  /* "ib0" or NULL */
@@ -79,6 +79,8 @@ int np_rung_umad(const struct np_rung_options *options, struct np_rung_report *r
 		 struct np_err *err) np_must_check;
 int np_rung_verbs(const struct np_rung_options *options, struct np_rung_report *report,
 		  struct np_err *err) np_must_check;
+int np_rung_cuda(const struct np_rung_options *options, struct np_rung_report *report,
+		 struct np_err *err) np_must_check;
 
 /* Adds an entry whose status is fail until somebody says otherwise. The pointer
  * is good until the next call. NULL when out of memory. */

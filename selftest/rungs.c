@@ -10,6 +10,7 @@ const struct np_rung np_rungs[] = {
 	{ "tcp", "UCX tcp, loopback over the address of an IPoIB netdev", np_rung_tcp },
 	{ "umad", "subnet management packets to a port, and what it says of itself", np_rung_umad },
 	{ "rc", "UCX rc (reliable connection) through a port of an HCA", np_rung_rc },
+	{ "cuda", "each GPU: context, memory, copies to it, on it and back", np_rung_cuda },
 	{ NULL, NULL, NULL },
 };
 
