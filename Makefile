@@ -116,11 +116,13 @@ $(BUILD)/obj/tests/unit/%.o: NP_CPPFLAGS += $(NL_CFLAGS) $(UCX_CFLAGS)
 .SECONDARY:
 
 # ---- fakes of NVIDIA's libraries, and a stand-in of libgdrapi; never installed ----
-FAKES := $(BUILD)/fake/libcuda.so.1
-fake_cc = $(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g $(WARN) -Wno-missing-prototypes -MMD -MP -fPIC -fvisibility=hidden \
+FAKES := $(addprefix $(BUILD)/fake/,libcuda.so.1 libnccl.so.2)
+fake_cc = $(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g $(WARN) -Wno-missing-prototypes -MMD -MP -fPIC -fvisibility=hidden \
 	-iquote tests/fake -shared -Wl,-soname,$(@F) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MF $@.d -o $@ $< \
 	-ldl -lpthread
 $(BUILD)/fake/libcuda.so.1: tests/fake/cuda.c
+$(BUILD)/fake/libnccl.so.2: tests/fake/nccl.c
+$(FAKES):
 	$(say) FAKE $@
 	@mkdir -p $(@D)
 	$(Q)$(fake_cc)

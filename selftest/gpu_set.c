@@ -128,6 +128,7 @@ static int add_from_cuda(struct np_gpu_set *set, struct np_err *err)
 		if (gpu->usable) /* another slice of a GPU that is partitioned */
 			continue;
 		gpu->usable = true;
+		gpu->ordinal = i;
 		gpu->device = device;
 		if (cuda->device_name(gpu->name, sizeof(gpu->name), device) != NP_CU_SUCCESS)
 			np_strcpy(gpu->name, sizeof(gpu->name), "GPU");

@@ -14,7 +14,8 @@ struct np_gpu_dev {
 	char name[96];	 /* of CUDA: "NVIDIA H200" */
 	size_t number;	 /* in the order of PCI addresses */
 	char driver[32]; /* kernel driver bound to it; "" = none or unknown */
-	bool usable;	 /* CUDA shows it: @device is good */
+	bool usable;	 /* CUDA shows it: @ordinal and @device are good */
+	int ordinal;	 /* among those that CUDA shows */
 	np_cu_device device;
 };
 

@@ -11,6 +11,7 @@ const struct np_rung np_rungs[] = {
 	{ "umad", "subnet management packets to a port, and what it says of itself", np_rung_umad },
 	{ "rc", "UCX rc (reliable connection) through a port of an HCA", np_rung_rc },
 	{ "cuda", "each GPU: context, memory, copies to it, on it and back", np_rung_cuda },
+	{ "nccl", "NCCL all-reduce over all GPUs of this node in one process", np_rung_nccl },
 	{ NULL, NULL, NULL },
 };
 

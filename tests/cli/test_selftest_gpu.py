@@ -59,7 +59,8 @@ def verdicts(entries):
 
 # ---- which GPUs ----
 
-RUNGS = ["cuda"]
+RUNGS = ["cuda", "nccl"]
+EACH_GPU = ["cuda"]
 
 
 @pytest.mark.parametrize("rung", RUNGS)
@@ -88,7 +89,7 @@ def test_gpu_on_the_bus_without_libcuda(rung):
     assert on_node("guide.ini", rung, rc=1)[0]["code"] in ("cuda.no_gpu", "cuda.no_driver")
 
 
-@pytest.mark.parametrize("rung", RUNGS)
+@pytest.mark.parametrize("rung", EACH_GPU)
 def test_each_gpu_has_an_entry_and_a_name(rung):
     found = run(rung, rc=0, fake_cuda="gpus=2")
     assert verdicts(found) == [(GPU0, "ok", ""), (GPU1, "ok", "")]
@@ -156,3 +157,76 @@ def test_cuda_hang():
 def test_cuda_deadline():
     entry = one("cuda", "--full", "--timeout-ms", "50", rc=1)
     assert entry["code"] == "selftest.timeout"
+
+
+# ---- nccl ----
+
+@pytest.mark.parametrize("gpus", [1, 2, 3])
+def test_nccl_sums_over_all_gpus(gpus):
+    entry = one("nccl", rc=0, fake_cuda="gpus=%d" % gpus)
+    assert (entry["status"], entry["transport"], entry["device"]) == ("ok", "nccl", "")
+    assert [size["size_bytes"] for size in entry["sizes"]] == [8, 4096, 65536, 1 << 20, 8 << 20,
+                                                               128 << 20]
+    assert os.path.join(FAKES, "libnccl.so.2") in entry["message"]
+    assert "NCCL 2.28.3" in entry["message"]
+    # what one GPU does not prove is said
+    assert ("no path between GPUs" in entry["message"]) is (gpus == 1)
+    assert ("over %d GPUs" % gpus in entry["message"]) is (gpus > 1)
+
+
+def test_nccl_on_one_of_two_gpus():
+    entry = one("nccl", "--device", "GPU1", rc=0, fake_cuda="gpus=2")
+    assert entry["device"] == "GPU1" and "no path between GPUs" in entry["message"]
+
+
+@pytest.mark.parametrize("plays, code, said", [
+    ("version=2304", "nccl.library_too_old", "NCCL 2.3.4"),
+    ("version=1304", "nccl.library_too_old", "NCCL 1.3.4"),
+    ("old", "nccl.library_too_old", "unknown version"),
+    ("fail=ncclCommInitAll:2", "nccl.failed", "making the communicators: unhandled system error"),
+    ("fail=ncclAllReduce:5", "nccl.failed", "the last words of a fake"),
+    ("fail=ncclGroupEnd:1", "nccl.failed", "starting an all-reduce"),
+    ("fail=ncclCommGetAsyncError:6", "nccl.failed", "reducing 8 B"),
+    ("corrupt=0", "selftest.data_corrupt", "element 0 on GPU1 (0000:18:00.0)"),
+    ("corrupt=2097151", "selftest.data_corrupt", "all-reduce of 8 MiB: element 2097151"),
+])
+def test_nccl_errors(plays, code, said):
+    entry = one("nccl", rc=1, fake_cuda="gpus=2", fake_nccl=plays)
+    assert (entry["status"], entry["code"]) == ("fail", code)
+    assert said in entry["message"] and "\\x" not in entry["message"]
+
+
+@pytest.mark.parametrize("version", [2400, 2804, 20903, 23001])
+def test_nccl_new_enough(version):
+    assert one("nccl", rc=0, fake_nccl="version=%d" % version)["status"] == "ok"
+
+
+def test_nccl_a_collective_that_never_ends():
+    """Ended by the deadline, not by the alarm."""
+    entry = one("nccl", "--timeout-ms", "1500", rc=1, fake_cuda="fail=cuStreamQuery:600")
+    assert entry["code"] == "selftest.timeout" and "reducing 8 B" in entry["message"]
+
+
+def only_these(libraries, *argv):
+    """A run where the linker has no other libraries than those and Debian's own."""
+    done = subprocess.run(["unshare", "-m", "sh", "-c", "mount --bind /dev/null /etc/ld.so.cache "
+                           "&& exec env -i LD_LIBRARY_PATH=%s %s" % (libraries, " ".join(argv))],
+                          capture_output=True, text=True, check=False)
+    entry, = document(done, 1)
+    return entry
+
+
+def test_nccl_no_library(tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("needs root: a mount namespace")
+    os.symlink(os.path.join(FAKES, "libcuda.so.1"), tmp_path / "libcuda.so.1")
+    entry = only_these(tmp_path, PROGRAM, "nccl")
+    assert (entry["status"], entry["code"]) == ("skip", "nccl.no_library")
+    subprocess.run(["cc", "-shared", "-o", tmp_path / "libneeded.so", "-x", "c", "/dev/null"],
+                   check=True)
+    subprocess.run(["cc", "-shared", "-Wl,--no-as-needed", "-o", tmp_path / "libnccl.so.2",
+                    "-x", "c", "/dev/null", "-x", "none", tmp_path / "libneeded.so"], check=True)
+    os.unlink(tmp_path / "libneeded.so")
+    entry = only_these(tmp_path, PROGRAM, "nccl")
+    assert (entry["status"], entry["code"]) == ("fail", "nccl.no_library")
+    assert "libneeded.so" in entry["message"]
