@@ -116,12 +116,13 @@ $(BUILD)/obj/tests/unit/%.o: NP_CPPFLAGS += $(NL_CFLAGS) $(UCX_CFLAGS)
 .SECONDARY:
 
 # ---- fakes of NVIDIA's libraries, and a stand-in of libgdrapi; never installed ----
-FAKES := $(addprefix $(BUILD)/fake/,libcuda.so.1 libnccl.so.2)
+FAKES := $(addprefix $(BUILD)/,fake/libcuda.so.1 fake/libnccl.so.2 standin/libgdrapi.so.2)
 fake_cc = $(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g $(WARN) -Wno-missing-prototypes -MMD -MP -fPIC -fvisibility=hidden \
 	-iquote tests/fake -shared -Wl,-soname,$(@F) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MF $@.d -o $@ $< \
 	-ldl -lpthread
 $(BUILD)/fake/libcuda.so.1: tests/fake/cuda.c
 $(BUILD)/fake/libnccl.so.2: tests/fake/nccl.c
+$(BUILD)/standin/libgdrapi.so.2: tests/standin/gdrapi.c
 $(FAKES):
 	$(say) FAKE $@
 	@mkdir -p $(@D)
@@ -225,4 +226,4 @@ help:
 ## make asan     the programs with AddressSanitizer and UBSan, in build/asan
 ## make install  DESTDIR= PREFIX= SYSCONFDIR=
 
--include $(shell find $(BUILD)/obj $(BUILD)/tidy $(BUILD)/fake -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/obj $(BUILD)/tidy $(BUILD)/fake $(BUILD)/standin -name '*.d' 2>/dev/null)

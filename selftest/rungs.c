@@ -12,6 +12,7 @@ const struct np_rung np_rungs[] = {
 	{ "rc", "UCX rc (reliable connection) through a port of an HCA", np_rung_rc },
 	{ "cuda", "each GPU: context, memory, copies to it, on it and back", np_rung_cuda },
 	{ "nccl", "NCCL all-reduce over all GPUs of this node in one process", np_rung_nccl },
+	{ "gdrapi", "gdrcopy's library on each GPU: pin, map, copy both ways", np_rung_gdrapi },
 	{ NULL, NULL, NULL },
 };
 

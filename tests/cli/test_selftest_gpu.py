@@ -15,6 +15,7 @@ from helpers import BUILD, ROOT, SIMNODE, validate  # noqa: E402  pylint: disabl
 
 PROGRAM = os.path.join(BUILD, "nodeprep-selftest")
 FAKES = os.path.join(BUILD, "asan", "fake")
+STANDIN = os.path.join(BUILD, "asan", "standin")
 NODES = os.path.join(ROOT, "tests", "sim", "nodes")
 GPU0, GPU1 = "0000:17:00.0", "0000:18:00.0"
 
@@ -59,7 +60,7 @@ def verdicts(entries):
 
 # ---- which GPUs ----
 
-RUNGS = ["cuda", "nccl"]
+RUNGS = ["cuda", "nccl", "gdrapi"]
 EACH_GPU = ["cuda"]
 
 
@@ -207,6 +208,10 @@ def test_nccl_a_collective_that_never_ends():
     assert entry["code"] == "selftest.timeout" and "reducing 8 B" in entry["message"]
 
 
+def gdrapi(*argv, rc, **how):
+    return one("gdrapi", *argv, rc=rc, libraries=FAKES + ":" + STANDIN, **how)
+
+
 def only_these(libraries, *argv):
     """A run where the linker has no other libraries than those and Debian's own."""
     done = subprocess.run(["unshare", "-m", "sh", "-c", "mount --bind /dev/null /etc/ld.so.cache "
@@ -230,3 +235,45 @@ def test_nccl_no_library(tmp_path):
     entry = only_these(tmp_path, PROGRAM, "nccl")
     assert (entry["status"], entry["code"]) == ("fail", "nccl.no_library")
     assert "libneeded.so" in entry["message"]
+
+
+# ---- gdrapi: over a STAND-IN (tests/standin) on a fake GPU ----
+
+def test_gdrapi_over_a_standin_is_never_ok():
+    entry = gdrapi(rc=0)
+    assert (entry["status"], entry["code"]) == ("warn", "gdrapi.standin")
+    assert "STAND-IN" in entry["message"] and entry["transport"] == "gdrapi (stand-in)"
+    assert "libgdrapi 2.6" in entry["message"] and "gdrdrv 2.5" in entry["message"]
+    assert [size["size_bytes"] for size in entry["sizes"]] == [8, 4096, 65536, 1 << 20, 8 << 20]
+
+
+@pytest.mark.parametrize("standin, cuda, code, said", [
+    ("open", "", "gdrapi.no_backend", "no gdrdrv, and CUDA driver 13.0 is older than the 13.3 "
+     "that the dma-buf backend needs"),
+    ("open", "version=13030", "gdrapi.no_backend", "the dma-buf backend does not start"),
+    ("open version=205", "version=13030", "gdrapi.no_backend", "libgdrapi 2.5"),
+    ("pin=12", "", "gdrapi.failed", "gdr_pin_buffer of 8 MiB"),
+    ("map=11", "", "gdrapi.failed", "gdr_map of 8 MiB"),
+    ("corrupt=1", "", "selftest.data_corrupt", "8 B"),
+    ("corrupt=250", "", "selftest.data_corrupt", "offset 65535"),
+    ("", "corrupt=3", "selftest.data_corrupt", "message 3 (8 B)"),
+    ("", "fail=cuMemAlloc_v2:2", "cuda.out_of_memory", "while allocating memory"),
+])
+def test_gdrapi_errors(standin, cuda, code, said):
+    with open("/proc/devices", encoding="ascii") as devices:
+        driver = "gdrdrv" in devices.read()
+    if driver:
+        pytest.skip("hardware: this machine has a gdrdrv of its own")
+    entry = gdrapi(rc=1, np_standin=standin, fake_cuda=cuda)
+    assert (entry["status"], entry["code"]) == ("fail", code)
+    assert said in entry["message"]
+
+
+def test_gdrapi_no_library(tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("needs root: a mount namespace")
+    entry = only_these(FAKES, PROGRAM, "gdrapi")
+    assert (entry["status"], entry["code"]) == ("skip", "gdrapi.no_library")
+    (tmp_path / "libgdrapi.so.2").write_bytes(b"no library")
+    entry = only_these("%s:%s" % (FAKES, tmp_path), PROGRAM, "gdrapi")
+    assert (entry["status"], entry["code"]) == ("fail", "gdrapi.no_library")

@@ -128,6 +128,12 @@ FAKE_EXPORT int cuCtxSetCurrent(void *context)
 	return 0;
 }
 
+FAKE_EXPORT int cuCtxGetCurrent(void **context)
+{
+	*context = (void *)(intptr_t)(current + 1);
+	return 0;
+}
+
 FAKE_EXPORT int cuCtxGetDevice(int *device)
 {
 	*device = (int)current;
@@ -218,6 +224,13 @@ FAKE_EXPORT int cuPointerSetAttribute(const void *value, int attribute, ptr_t me
 	(void)attribute;
 	(void)mem;
 	return 0;
+}
+
+FAKE_EXPORT int cuPointerGetAttribute(void *value, int attribute, ptr_t mem)
+{
+	(void)mem;
+	*(void **)value = (void *)(intptr_t)1;
+	return attribute == 1 ? 0 : 1;
 }
 
 FAKE_EXPORT int cuStreamCreate(void **stream, unsigned int flags)

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/str.h"
+#include "selftest/gdr_lib.h"
 #include "selftest/gpu_set.h"
 #include "selftest/nccl_check.h"
 #include "selftest/nccl_lib.h"
@@ -109,12 +110,85 @@ static void bus_bandwidth(void **state)
 	assert_true(fabs(np_nccl_bandwidth(1000000, 10, 8) - 175000) < 1e-6);
 }
 
+/* What gdr_open's failure comes from, with gdrdrv at each of its rungs. */
+static void causes_of_gdr_open(void **state)
+{
+	static const struct {
+		struct np_gdrdrv driver;
+		int minor, cuda;
+		const char *code, *said;
+	} cases[] = {
+		{ { .major = -1 },
+		  6,
+		  13000,
+		  "gdrapi.no_backend",
+		  "no gdrdrv, and CUDA driver 13.0 is older than the 13.3 that the dma-buf backend "
+		  "needs" },
+		{ { .major = -1 }, 5, 13030, "gdrapi.no_backend", "has no dma-buf backend" },
+		{ { .major = -1 }, 6, 13030, "gdrapi.no_backend", "does not start" },
+		{ { .major = 240 }, 6, 13000, "gdrcopy.node_missing", "no /dev/gdrdrv" },
+		{ { .major = 240, .node_exists = true }, 6, 13000, "gdrcopy.node_wrong", "240:0" },
+		{ { .major = 240, .node_exists = true, .node_matches = true, .open_errno = EACCES },
+		  6,
+		  13000,
+		  "gdrcopy.open_failed",
+		  "Permission denied" },
+		{ { .major = 240,
+		    .node_exists = true,
+		    .node_matches = true,
+		    .handshake_errno = ENOTTY },
+		  6,
+		  13000,
+		  "gdrcopy.handshake_failed",
+		  "handshake" },
+		{ { .major = 240,
+		    .node_exists = true,
+		    .node_matches = true,
+		    .driver_version = 1 << 16 | 9 },
+		  6,
+		  13000,
+		  "gdrcopy.too_old",
+		  "gdrdrv 1.9 is older than the 2.0" },
+		{ { .major = 240,
+		    .node_exists = true,
+		    .node_matches = true,
+		    .driver_version = 2 << 16 | 5,
+		    .min_library_version = 2 << 16 | 4 },
+		  3,
+		  13000,
+		  "gdrcopy.too_old",
+		  "libgdrapi 2.3" },
+		{ { .major = 240,
+		    .node_exists = true,
+		    .node_matches = true,
+		    .driver_version = 2 << 16 | 5,
+		    .min_library_version = 2 << 16 | 4 },
+		  4,
+		  13000,
+		  "gdrapi.failed",
+		  "though gdrdrv 2.5 answers" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < NP_ARRAY_SIZE(cases); i++) {
+		struct np_gdr_lib lib = { .path = "/lib/libgdrapi.so.2", .major = 2 };
+		struct np_err err;
+
+		lib.minor = cases[i].minor;
+		np_err_clear(&err);
+		assert_true(np_gdr_cause(&cases[i].driver, &lib, cases[i].cuda, &err) < 0);
+		assert_string_equal(err.code, cases[i].code);
+		assert_non_null(strstr(err.message, cases[i].said));
+		assert_true(err.hint[0]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(gpu_names),	     cmocka_unit_test(nccl_versions),
 		cmocka_unit_test(sums_are_compared), cmocka_unit_test(inputs_differ),
-		cmocka_unit_test(bus_bandwidth),
+		cmocka_unit_test(bus_bandwidth),     cmocka_unit_test(causes_of_gdr_open),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
