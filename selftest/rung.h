@@ -85,6 +85,12 @@ int np_rung_nccl(const struct np_rung_options *options, struct np_rung_report *r
 		 struct np_err *err) np_must_check;
 int np_rung_gdrapi(const struct np_rung_options *options, struct np_rung_report *report,
 		   struct np_err *err) np_must_check;
+int np_rung_cuda_copy(const struct np_rung_options *options, struct np_rung_report *report,
+		      struct np_err *err) np_must_check;
+int np_rung_gdr_copy(const struct np_rung_options *options, struct np_rung_report *report,
+		     struct np_err *err) np_must_check;
+int np_rung_cuda_ipc(const struct np_rung_options *options, struct np_rung_report *report,
+		     struct np_err *err) np_must_check;
 
 /* Adds an entry whose status is fail until somebody says otherwise. The pointer
  * is good until the next call. NULL when out of memory. */

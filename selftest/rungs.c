@@ -13,6 +13,11 @@ const struct np_rung np_rungs[] = {
 	{ "cuda", "each GPU: context, memory, copies to it, on it and back", np_rung_cuda },
 	{ "nccl", "NCCL all-reduce over all GPUs of this node in one process", np_rung_nccl },
 	{ "gdrapi", "gdrcopy's library on each GPU: pin, map, copy both ways", np_rung_gdrapi },
+	{ "cuda_copy", "UCX cuda_copy: messages in GPU memory, through the host",
+	  np_rung_cuda_copy },
+	{ "cuda_ipc", "UCX cuda_ipc: GPU to GPU between two processes", np_rung_cuda_ipc },
+	{ "gdr_copy", "UCX gdr_copy: small messages in GPU memory, with it and without",
+	  np_rung_gdr_copy },
 	{ NULL, NULL, NULL },
 };
 

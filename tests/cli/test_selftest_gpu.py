@@ -60,7 +60,7 @@ def verdicts(entries):
 
 # ---- which GPUs ----
 
-RUNGS = ["cuda", "nccl", "gdrapi"]
+RUNGS = ["cuda", "nccl", "gdrapi", "cuda_copy", "cuda_ipc", "gdr_copy"]
 EACH_GPU = ["cuda"]
 
 
@@ -243,7 +243,7 @@ def test_gdrapi_over_a_standin_is_never_ok():
     entry = gdrapi(rc=0)
     assert (entry["status"], entry["code"]) == ("warn", "gdrapi.standin")
     assert "STAND-IN" in entry["message"] and entry["transport"] == "gdrapi (stand-in)"
-    assert "libgdrapi 2.6" in entry["message"] and "gdrdrv 2.5" in entry["message"]
+    assert "libgdrapi 2.6" in entry["message"] and "no driver" in entry["message"]
     assert [size["size_bytes"] for size in entry["sizes"]] == [8, 4096, 65536, 1 << 20, 8 << 20]
 
 
@@ -277,3 +277,24 @@ def test_gdrapi_no_library(tmp_path):
     (tmp_path / "libgdrapi.so.2").write_bytes(b"no library")
     entry = only_these("%s:%s" % (FAKES, tmp_path), PROGRAM, "gdrapi")
     assert (entry["status"], entry["code"]) == ("fail", "gdrapi.no_library")
+
+
+# ---- UCX: Debian's has no CUDA, so that it stops where that is said ----
+
+@pytest.mark.parametrize("rung, component, module", [
+    ("cuda_copy", "cuda_cpy", "libuct_cuda.so"),
+    ("cuda_ipc", "cuda_ipc", "libuct_cuda.so"),
+    ("gdr_copy", "gdr_copy", "libuct_cuda_gdrcopy.so"),
+])
+def test_ucx_built_without_or_module_that_does_not_load(tmp_path, rung, component, module):
+    """C31: which of the two, with the path of the library."""
+    found = run(rung, rc=1, fake_cuda="gpus=2")
+    assert verdicts(found) == [(GPU0, "fail", "ucx.built_without"),
+                               (GPU1, "fail", "ucx.built_without")]
+    for entry in found:
+        assert "libucp.so.0" in entry["message"] and component in entry["message"]
+        assert "no " + module in entry["message"]
+    (tmp_path / module).write_bytes(b"no library")
+    entry = one(rung, "--env", "UCX_MODULE_DIR=%s" % tmp_path, rc=1)
+    assert (entry["status"], entry["code"]) == ("fail", "ucx.transport_missing")
+    assert str(tmp_path / module) in entry["message"] and "libucp.so.0" in entry["message"]
