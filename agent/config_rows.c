@@ -92,6 +92,12 @@ int np_config_rows(const struct np_config *cfg, struct np_config_row **out, size
 		add(&rows, section, "require", "%s", requires[cfg->modules[i].require]);
 		if (cfg->modules[i].options[0])
 			add(&rows, section, "options", "%s", cfg->modules[i].options);
+		add(&rows, section, "ignore_blacklist", "%s",
+		    cfg->modules[i].ignore_blacklist ? "yes" : "no");
+		if (cfg->modules[i].has_mode)
+			add(&rows, section, "mode", "%04o", (unsigned int)cfg->modules[i].mode);
+		if (cfg->modules[i].group[0])
+			add(&rows, section, "group", "%s", cfg->modules[i].group);
 	}
 	add(&rows, "nccl", "scope", "%s", scopes[cfg->nccl_scope]);
 	add_list(&rows, "nccl", "users", &cfg->users);
@@ -104,6 +110,8 @@ int np_config_rows(const struct np_config *cfg, struct np_config_row **out, size
 		add(&rows, "ucx", "tls", "%s", cfg->ucx_tls);
 	if (cfg->ucx_net_devices)
 		add(&rows, "ucx", "net_devices", "%s", cfg->ucx_net_devices);
+	for (size_t i = 0; i < cfg->n_floors; i++)
+		add(&rows, "selftest", cfg->floors[i].key, "%g", cfg->floors[i].min_MBps);
 	if (rows.failed) {
 		np_config_rows_free(rows.v, rows.n);
 		return -ENOMEM;

@@ -50,14 +50,27 @@ static json_t *size_json(const struct np_rung_size *size)
 			 bandwidth(size));
 }
 
+/* Only where counters were looked at. */
+static void add_counters(const struct np_rung_result *result, json_t *entry)
+{
+	const struct np_port_growth *growth = &result->growth;
+
+	if (growth->known)
+		json_object_set_new(entry, "counters",
+				    json_pack("{s:I, s:I, s:I}", "xmit_bytes",
+					      (json_int_t)growth->xmit, "rcv_bytes",
+					      (json_int_t)growth->rcv, "moved_bytes",
+					      (json_int_t)growth->moved));
+}
+
 static json_t *result_json(const struct np_rung_result *result)
 {
 	size_t n = result->n_sizes;
-	json_t *sizes = json_array();
+	json_t *sizes = json_array(), *entry;
 
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(sizes, size_json(&result->sizes[i]));
-	return json_pack(
+	entry = json_pack(
 		"{s:s, s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "rung", result->rung,
 		"device", text(result->device), "transport", text(result->transport), "status",
 		status_str(result->status), "code", result->code, "message", text(result->message),
@@ -66,6 +79,9 @@ static json_t *result_json(const struct np_rung_result *result)
 		"latency_us", n ? rounded(result->sizes[0].latency_us) : json_null(),
 		"bandwidth_MBps", n ? bandwidth(&result->sizes[n - 1]) : json_null(), "sizes",
 		sizes);
+	if (entry)
+		add_counters(result, entry);
+	return entry;
 }
 
 char *np_document(const struct np_rung_report *report, const struct np_err *error)

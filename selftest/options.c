@@ -15,7 +15,9 @@ const char np_options_help[] =
 	"Moves data over one path of this node, verifies every byte and prints one JSON\n"
 	"document. Exit status: 0 ok, 1 failed or skipped, 2 usage, 5 internal error.\n"
 	"\n"
-	"  --device CA[:PORT]   port to use (rc); default: every InfiniBand port\n"
+	"  --device CA[:PORT]   port to use (umad, verbs, rc); default: every InfiniBand port\n"
+	"  --peer CA[:PORT]     port of the other end (verbs); default: the same port\n"
+	"  --gid-index N        GID of both ends (verbs); default: the best kind there is\n"
 	"  --netdev NAME        IPoIB netdev to use (tcp)\n"
 	"  --address ADDR       address it must have (tcp); default: its first\n"
 	"  --quick              a few sizes, 8 B to 8 MiB (default)\n"
@@ -27,12 +29,27 @@ const char np_options_help[] =
 	"  --verbose            say more on stderr\n"
 	"  --version, --help\n";
 
-enum option { DEVICE, NETDEV, ADDRESS, TIMEOUT, ENV, QUICK, FULL, LIST, VERBOSE, VERSION, HELP };
+enum option {
+	DEVICE,
+	PEER,
+	GID_INDEX,
+	NETDEV,
+	ADDRESS,
+	TIMEOUT,
+	ENV,
+	QUICK,
+	FULL,
+	LIST,
+	VERBOSE,
+	VERSION,
+	HELP
+};
 
 /* In the order of enum option; up to ENV they take a value. */
-static const char *const names[] = { "--device",  "--netdev",  "--address", "--timeout-ms",
-				     "--env",	  "--quick",   "--full",    "--list",
-				     "--verbose", "--version", "--help",    NULL };
+static const char *const names[] = {
+	"--device", "--peer", "--gid-index", "--netdev",  "--address", "--timeout-ms", "--env",
+	"--quick",  "--full", "--list",	     "--verbose", "--version", "--help",       NULL
+};
 
 static bool takes_value(enum option option)
 {
@@ -65,11 +82,19 @@ static int take_value(struct np_options *out, enum option option, const char *va
 		      struct np_err *err)
 {
 	struct np_rung_options *rung = &out->rung_options;
-	uint64_t ms;
+	uint64_t number;
 
 	switch (option) {
 	case DEVICE:
 		rung->device = value;
+		return 0;
+	case PEER:
+		rung->peer = value;
+		return 0;
+	case GID_INDEX:
+		if (np_parse_u64(value, 10, 255, &number) < 0)
+			return usage(err, NULL, "--gid-index wants 0 to 255, not", value);
+		rung->gid_index = (int)number;
 		return 0;
 	case NETDEV:
 		rung->netdev = value;
@@ -83,9 +108,9 @@ static int take_value(struct np_options *out, enum option option, const char *va
 		out->env[out->n_env++] = value;
 		return 0;
 	default:
-		if (np_parse_u64(value, 10, TIMEOUT_MAX_MS, &ms) < 0 || ms == 0)
+		if (np_parse_u64(value, 10, TIMEOUT_MAX_MS, &number) < 0 || number == 0)
 			return usage(err, NULL, "--timeout-ms wants 1 to 86400000, not", value);
-		rung->timeout_ms = (int)ms;
+		rung->timeout_ms = (int)number;
 		return 0;
 	}
 }
@@ -155,7 +180,7 @@ static int take_rung(struct np_options *out, const char *word, struct np_err *er
 
 int np_options_parse(int argc, char **argv, struct np_options *out, struct np_err *err)
 {
-	struct np_options parsed = { .action = NP_OPTIONS_RUN };
+	struct np_options parsed = { .action = NP_OPTIONS_RUN, .rung_options.gid_index = -1 };
 	int ret = 0;
 
 	parsed.env = calloc((size_t)argc + 1, sizeof(*parsed.env));

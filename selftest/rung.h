@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "selftest/port_bytes.h"
 
 /*
  * A rung proves one data path by moving bytes over it. One file a rung, one
@@ -36,6 +37,7 @@ struct np_rung_result {
 	char hint[320];
 	struct np_rung_size sizes[NP_RUNG_SIZES_MAX]; /* ascending; also those before a failure */
 	size_t n_sizes;
+	struct np_port_growth growth; /* what the ports counted; known = it was looked at */
 };
 
 struct np_rung_report {

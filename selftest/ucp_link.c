@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "base/child.h"
 #include "base/log.h"
 #include "selftest/measure.h"
+#include "selftest/memlock.h"
 #include "selftest/ucx_log.h"
 
 /* The clock is read once in so many rounds of progress. */
@@ -20,22 +20,11 @@ static int set_code(const struct np_ucp_spec *spec, const char *what, char code[
 	return snprintf(code, 48, "selftest.%s.%s", spec->rung, what);
 }
 
-/* The limit that a failed registration ran into; false when there is none. */
-static bool memlock_limit(unsigned long long *kib)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_MEMLOCK, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
-		return false;
-	*kib = (unsigned long long)limit.rlim_cur / 1024;
-	return true;
-}
-
 int np_ucp_link_error(const struct np_ucp_spec *spec, ucs_status_t status, const char *doing,
 		      struct np_err *err)
 {
 	const char *said = np_ucx_log_first();
-	unsigned long long kib;
+	uint64_t limit;
 	const char *what = "ucx", *hint = "read UCX's own messages on stderr";
 	int num = -EIO;
 	char code[48];
@@ -44,15 +33,9 @@ int np_ucp_link_error(const struct np_ucp_spec *spec, ucs_status_t status, const
 		what = "no_transport";
 		hint = "see which transports and devices this UCX has: ucx_info -d";
 		num = -ENODEV;
-	} else if ((np_ucx_log_memlock() || status == UCS_ERR_NO_MEMORY) && memlock_limit(&kib)) {
-		set_code(spec, "memlock", code);
-		np_err_set(
-			err, -ENOMEM, code,
-			"memory cannot be pinned for the HCA (%s): the memlock limit is %llu KiB",
-			doing, kib);
-		np_err_hint(err, "raise the memlock limit to unlimited (ulimit -l; "
-				 "/etc/security/limits.d, LimitMEMLOCK= in units)");
-		return -ENOMEM;
+	} else if ((np_ucx_log_memlock() || status == UCS_ERR_NO_MEMORY) &&
+		   np_memlock_limit(&limit)) {
+		return np_memlock_error(spec->rung, doing, limit, err);
 	} else if (status == UCS_ERR_ENDPOINT_TIMEOUT || status == UCS_ERR_TIMED_OUT ||
 		   status == UCS_ERR_CONNECTION_RESET || status == UCS_ERR_UNREACHABLE ||
 		   status == UCS_ERR_NOT_CONNECTED || status == UCS_ERR_REJECTED) {
@@ -172,7 +155,7 @@ static int try_register(struct np_ucp_link *link, struct np_err *err)
 		.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH,
 		.length = len,
 	};
-	unsigned long long kib;
+	uint64_t limit;
 	ucs_status_t status;
 	char doing[64];
 	ucp_mem_h mem;
@@ -188,7 +171,7 @@ static int try_register(struct np_ucp_link *link, struct np_err *err)
 	np_ucp_mem_host.release(NULL, params.address, len);
 	if (status == UCS_OK)
 		return 0;
-	if (memlock_limit(&kib) && kib < len / 1024)
+	if (np_memlock_limit(&limit) && limit < len)
 		status = UCS_ERR_NO_MEMORY;
 	snprintf(doing, sizeof(doing), "registering %zu MiB", len >> 20);
 	return np_ucp_link_error(link->spec, status, doing, err);

@@ -92,7 +92,8 @@ def test_usage(argv, said):
 
 def test_list_help_version():
     done = run(PROGRAM, "--list")
-    assert [line.split()[0] for line in done.stdout.splitlines()][:2] == ["tcp", "rc"]
+    assert [line.split()[0] for line in done.stdout.splitlines()][:4] == [
+        "umad", "verbs", "rc", "tcp"]
     assert run(PROGRAM, "--help").stdout.startswith("usage: ")
     assert run(PROGRAM, "--version").stdout.startswith("nodeprep-selftest ")
 
