@@ -62,7 +62,7 @@ static int serve(struct np_ucp_pair *pair, const struct np_ucp_order *order)
 	size_t i = 0;
 	int ret;
 
-	np_err_set(&why, -ENODEV, "cuda.no_gpu", "there is no GPU %s", order->pci);
+	np_err_set(&why, -ENODEV, "selftest.no_gpu", "there is no GPU %s", order->pci);
 	ret = np_gpu_set_open("cuda_ipc", &options, &set, &report, &why);
 	while (i < set.n && !(set.wanted[i] && set.v[i].usable))
 		i++;

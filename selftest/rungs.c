@@ -19,6 +19,8 @@ const struct np_rung np_rungs[] = {
 	{ "gdrapi", "gdrcopy's library on each GPU: pin, map, copy both ways", np_rung_gdrapi },
 	{ "gdr_copy", "UCX gdr_copy: small messages in GPU memory, with it and without",
 	  np_rung_gdr_copy },
+	{ "gdr_rdma", "RDMA through each port from GPU memory, by dma-buf and by nvidia_peermem",
+	  np_rung_gdr_rdma },
 	{ "nccl", "NCCL all-reduce over all GPUs of this node in one process", np_rung_nccl },
 	{ NULL, NULL, NULL },
 };
