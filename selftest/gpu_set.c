@@ -194,6 +194,10 @@ static void not_shown(const struct np_gpu_dev *gpu, struct np_err *why)
 	np_err_set(why, -ENODEV, "cuda.gpu_missing",
 		   "GPU %s is on the PCI bus, but CUDA's driver does not show it (driver: %s)",
 		   gpu->pci, gpu->driver[0] ? gpu->driver : "none bound");
+	if (getenv("CUDA_VISIBLE_DEVICES")) { /* of --env: none is inherited */
+		np_err_hint(why, "CUDA_VISIBLE_DEVICES may hide it: leave out that --env");
+		return;
+	}
 	np_err_hint(why, "%s",
 		    np_streq(gpu->driver, "nvidia") ?
 			    "read the kernel log for NVRM and Xid of this GPU, and see that its "

@@ -51,11 +51,22 @@ static int explain(const struct np_gpu_set *set, struct np_err *err)
 	return err->num;
 }
 
-static void judge(const struct np_gpu_dev *gpu, double with_us, double without_us,
-		  struct np_rung_result *result)
+/* A stand-in counts: what UCX says that it uses is what it used. */
+static int check_standin(unsigned long copies, struct np_err *err)
 {
-	const char *standin = np_gdr_standin();
-	char first[32], last[32], text[400];
+	if (!np_gdr_standin(NULL) || copies > 0)
+		return 0;
+	np_err_set(err, -EPROTO, "selftest.gdr_copy.other_transport",
+		   "UCX names gdr_copy, but the stand-in of libgdrapi copied nothing");
+	np_err_hint(err, "see which transports and devices this UCX has: ucx_info -d");
+	return -EPROTO;
+}
+
+static void judge(const struct np_gpu_dev *gpu, double with_us, double without_us,
+		  unsigned long copies, struct np_rung_result *result)
+{
+	const char *standin = np_gdr_standin(NULL);
+	char first[32], last[32], text[480];
 	struct np_err why;
 
 	np_size_str(result->sizes[0].size_bytes, first);
@@ -65,6 +76,8 @@ static void judge(const struct np_gpu_dev *gpu, double with_us, double without_u
 		 "%.2f us with it, %.2f us without",
 		 gpu->number, gpu->name, first, last, first, with_us, without_us);
 	if (standin) {
+		snprintf(text + strlen(text), sizeof(text) - strlen(text),
+			 "; UCX had it copy %lu times", copies);
 		np_gdr_standin_warning(standin, text, &why);
 	} else if (with_us >= without_us) {
 		np_err_set(&why, -EPROTO, "selftest.gdr_copy.no_gain",
@@ -83,6 +96,7 @@ static int prove(const struct np_gpu_set *set, const struct np_gpu_dev *gpu,
 		 struct np_err *err)
 {
 	struct np_rung_result off = { 0 };
+	unsigned long before, after;
 	struct np_gpu_mem mem;
 	struct np_ucp_spec spec = {
 		.rung = "gdr_copy",
@@ -101,7 +115,11 @@ static int prove(const struct np_gpu_set *set, const struct np_gpu_dev *gpu,
 	if (ret < 0)
 		return explain(set, err);
 	np_gpu_mem_init(&mem, set, gpu);
+	np_gdr_standin(&before);
 	ret = np_ucp_prove(&spec, result, err);
+	np_gdr_standin(&after);
+	if (ret == 0)
+		ret = check_standin(after - before, err);
 	if (ret < 0)
 		return ret;
 	spec.tls = "cuda_copy,sm";
@@ -109,7 +127,7 @@ static int prove(const struct np_gpu_set *set, const struct np_gpu_dev *gpu,
 	ret = np_ucp_prove(&spec, &off, err);
 	if (ret < 0)
 		return ret;
-	judge(gpu, result->sizes[0].latency_us, off.sizes[0].latency_us, result);
+	judge(gpu, result->sizes[0].latency_us, off.sizes[0].latency_us, after - before, result);
 	return 0;
 }
 

@@ -69,32 +69,45 @@ static int get(struct end *end, void *data, size_t len, struct np_err *err)
 	return transfer(end->pair, &end->link, data, len, false, end->link.spec->deadline_ms, err);
 }
 
+/* What the other side has to say. Returns 0 with @value, or its error. */
+static int listen_to(struct end *end, double *value, struct np_err *err)
+{
+	struct beat theirs;
+	struct np_err said;
+	int ret = get(end, &theirs, sizeof(theirs), err);
+
+	if (ret < 0)
+		return ret;
+	if (theirs.ret == 0) {
+		if (value)
+			*value = theirs.value;
+		return 0;
+	}
+	ret = get(end, &said, sizeof(said), err);
+	if (ret < 0)
+		return ret;
+	*err = said;
+	np_err_context(err, "in the other process");
+	return theirs.ret < 0 ? theirs.ret : -EIO;
+}
+
 /* Both sides come here; each learns how the other fared so far. */
 static int meet(struct end *end, int ret, double *value, struct np_err *err)
 {
-	struct beat mine = { .ret = ret, .value = value ? *value : 0 }, theirs;
+	struct beat mine = { .ret = ret, .value = value ? *value : 0 };
 	struct np_err said;
-	int other = put(end, &mine, sizeof(mine), &said);
+	int told = put(end, &mine, sizeof(mine), &said), heard;
 
-	if (other == 0 && ret < 0)
-		other = put(end, err, sizeof(*err), &said);
-	if (other == 0)
-		other = get(end, &theirs, sizeof(theirs), &said);
-	if (other == 0 && theirs.ret < 0) {
-		other = get(end, &said, sizeof(said), &said);
-		if (other == 0) {
-			other = theirs.ret;
-			np_err_context(&said, "in the other process");
-		}
-	} else if (other == 0 && value) {
-		*value = theirs.value;
-	}
+	if (told == 0 && ret < 0)
+		told = put(end, err, sizeof(*err), &said);
+	/* one that went away may have left word */
+	heard = told == 0 || told == -EPIPE ? listen_to(end, value, &said) : told;
 	/* that the other failed is the consequence, not the cause */
-	if (ret < 0 && (ret != -EPIPE || other == 0))
+	if (ret < 0 && (ret != -EPIPE || heard == 0))
 		return ret;
-	if (other < 0 && err)
+	if (heard < 0)
 		*err = said;
-	return other;
+	return heard;
 }
 
 /* It is gone, or waits to say that it failed. */
@@ -127,10 +140,10 @@ static int swap_addresses(struct end *end, struct np_err *err)
 	ucp_worker_release_address(end->link.worker[0], mine);
 	if (ret == 0)
 		ret = get(end, &other, sizeof(other), err);
-	if (ret == 0 && (other == 0 || other > ADDRESS_MAX))
-		ret = np_ucp_peer_died("telling its address", err);
 	if (ret < 0)
 		return ret;
+	if (other == 0 || other > ADDRESS_MAX)
+		return np_ucp_peer_died("telling its address", err);
 	theirs = malloc(other);
 	if (!theirs)
 		return np_err_nomem(err);
@@ -151,7 +164,7 @@ static int open_end(struct end *end, const struct np_ucp_spec *spec, uint64_t ba
 	ret = meet(end, ret, NULL, err);
 	if (ret == 0)
 		ret = swap_addresses(end, err);
-	return ret < 0 && ret == -EPIPE ? ret : meet(end, ret, NULL, err);
+	return ret == -EPIPE ? ret : meet(end, ret, NULL, err);
 }
 
 /* ---- messages ---- */
