@@ -66,7 +66,7 @@ SELFTEST_OBJ := $(filter-out %/main.o,$(call obj,selftest))
 PROGRAMS := $(BUILD)/nodeprep $(BUILD)/nodeprep-selftest
 
 .DEFAULT_GOAL := all
-.PHONY: all asan deps fuzz fuzz-programs demo test test-unit test-cli lint lint-tidy bench install clean help FORCE
+.PHONY: all asan deps fakes fuzz fuzz-programs demo test test-unit test-cli lint lint-tidy bench install clean help FORCE
 
 all: $(PROGRAMS)
 
@@ -116,7 +116,22 @@ $(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $(AGENT_OBJ) $(LIB_OBJ)
 $(BUILD)/obj/tests/unit/%.o: NP_CPPFLAGS += $(NL_CFLAGS) $(UCX_CFLAGS)
 .SECONDARY:
 
-unit-programs: $(addprefix $(BUILD)/unit/,$(UNIT) $(UNIT_TOOLS))
+# ---- fakes of NVIDIA's libraries, and a stand-in of libgdrapi; never installed ----
+FAKES := $(addprefix $(BUILD)/,fake/libcuda.so.1 fake/libnccl.so.2 standin/libgdrapi.so.2)
+fake_cc = $(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g $(WARN) -Wno-missing-prototypes -MMD -MP -fPIC -fvisibility=hidden \
+	-iquote tests/fake -shared -Wl,-soname,$(@F) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MF $@.d -o $@ $< \
+	-ldl -lpthread
+$(BUILD)/fake/libcuda.so.1: tests/fake/cuda.c
+$(BUILD)/fake/libnccl.so.2: tests/fake/nccl.c
+$(BUILD)/standin/libgdrapi.so.2: tests/standin/gdrapi.c
+$(FAKES):
+	$(say) FAKE $@
+	@mkdir -p $(@D)
+	$(Q)$(fake_cc)
+
+fakes: $(FAKES)
+
+unit-programs: fakes $(addprefix $(BUILD)/unit/,$(UNIT) $(UNIT_TOOLS))
 
 # ---- fuzz targets: libFuzzer with clang; else, with SANITIZE=1, programs that replay files ----
 FUZZ_SECONDS ?= 60
@@ -213,4 +228,4 @@ help:
 ## make asan     the programs with AddressSanitizer and UBSan, in build/asan
 ## make install  DESTDIR= PREFIX= SYSCONFDIR=
 
--include $(shell find $(BUILD)/obj $(BUILD)/tidy -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/obj $(BUILD)/tidy $(BUILD)/fake $(BUILD)/standin -name '*.d' 2>/dev/null)

@@ -23,7 +23,9 @@ static int starts_with(const char *s, const char *prefix)
 
 int np_early_dropped(const char *entry)
 {
-	return starts_with(entry, "UCX_") || starts_with(entry, "HOME=");
+	return starts_with(entry, "UCX_") || starts_with(entry, "NCCL_") ||
+	       starts_with(entry, "CUDA_") || starts_with(entry, "GDRCOPY_") ||
+	       starts_with(entry, "HOME=");
 }
 
 int np_early_clean(char **envp)

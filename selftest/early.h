@@ -6,7 +6,8 @@
  * UCX reads UCX_* and its configuration files ($HOME/ucx.conf, ./ucx.conf) when
  * it is loaded, before main, and writes its log to stdout. So np_early, which main.c
  * puts before every library's constructor, takes UCX_* and HOME out of the
- * environment, leaves a directory that holds a ucx.conf, and lets stdout be stderr
+ * environment (and what NCCL, CUDA and gdrcopy would read later: NCCL_*, CUDA_*,
+ * GDRCOPY_*), leaves a directory that holds a ucx.conf, and lets stdout be stderr
  * for everybody but the report.
  */
 void np_early(int argc, char **argv, char **envp);

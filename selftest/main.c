@@ -16,6 +16,7 @@
 
 #include "base/child.h"
 #include "base/log.h"
+#include "selftest/cuda_lib.h"
 #include "selftest/document.h"
 #include "selftest/early.h"
 #include "selftest/options.h"
@@ -71,7 +72,7 @@ static int arm(const struct np_options *options, struct np_err *err)
 	np_err_set(&hang, -ETIMEDOUT, "selftest.timeout",
 		   "%s hung: a call into a library did not return within %d ms",
 		   options->rung->name, o->timeout_ms + HANG_GRACE_MS);
-	np_err_hint(&hang, "read the kernel log for messages of the HCA's driver");
+	np_err_hint(&hang, "read the kernel log for messages of the HCA's or the GPU's driver");
 	np_rung_fail(result, &hang);
 	hang_document = np_document(&report, NULL);
 	if (!hang_document)
@@ -178,7 +179,7 @@ int main(int argc, char **argv)
 {
 	int ret = act(argc, argv);
 
-	if (np_ucp_abandoned())
+	if (np_ucp_abandoned() || np_cuda_started())
 		_exit(ret);
 	free(hang_document);
 	return ret;

@@ -15,7 +15,11 @@ const char np_options_help[] =
 	"Moves data over one path of this node, verifies every byte and prints one JSON\n"
 	"document. Exit status: 0 ok, 1 failed or skipped, 2 usage, 5 internal error.\n"
 	"\n"
-	"  --device CA[:PORT]   port to use (umad, verbs, rc); default: every InfiniBand port\n"
+	"  --device CA[:PORT]   port to use (umad, verbs, rc, gdr_rdma); default: every\n"
+	"                       InfiniBand port\n"
+	"  --device GPU         GPU to use (the others): 0000:17:00.0, or GPU0 in the order of\n"
+	"                       PCI addresses; default: every one\n"
+	"  --gpu GPU            GPU beside the port (gdr_rdma); default: one of its NUMA node\n"
 	"  --peer CA[:PORT]     port of the other end (verbs); default: the same port\n"
 	"  --gid-index N        GID of both ends (verbs); default: the best kind there is\n"
 	"  --netdev NAME        IPoIB netdev to use (tcp)\n"
@@ -23,8 +27,8 @@ const char np_options_help[] =
 	"  --quick              a few sizes, 8 B to 8 MiB (default)\n"
 	"  --full               powers of 4, 1 B to 64 MiB\n"
 	"  --timeout-ms N       deadline; default 20000, with --full 90000\n"
-	"  --env NAME=VALUE     set in the environment, e.g. UCX_IB_SL=1 (repeat); UCX_* and\n"
-	"                       HOME are not inherited\n"
+	"  --env NAME=VALUE     set in the environment, e.g. UCX_IB_SL=1 (repeat); UCX_*, NCCL_*,\n"
+	"                       CUDA_*, GDRCOPY_* and HOME are not inherited\n"
 	"  --list               name the rungs\n"
 	"  --verbose            say more on stderr\n"
 	"  --version, --help\n";
@@ -32,6 +36,7 @@ const char np_options_help[] =
 enum option {
 	DEVICE,
 	PEER,
+	GPU,
 	GID_INDEX,
 	NETDEV,
 	ADDRESS,
@@ -46,10 +51,11 @@ enum option {
 };
 
 /* In the order of enum option; up to ENV they take a value. */
-static const char *const names[] = {
-	"--device", "--peer", "--gid-index", "--netdev",  "--address", "--timeout-ms", "--env",
-	"--quick",  "--full", "--list",	     "--verbose", "--version", "--help",       NULL
-};
+static const char *const names[] = { "--device",     "--peer",	 "--gpu",
+				     "--gid-index",  "--netdev", "--address",
+				     "--timeout-ms", "--env",	 "--quick",
+				     "--full",	     "--list",	 "--verbose",
+				     "--version",    "--help",	 NULL };
 
 static bool takes_value(enum option option)
 {
@@ -90,6 +96,9 @@ static int take_value(struct np_options *out, enum option option, const char *va
 		return 0;
 	case PEER:
 		rung->peer = value;
+		return 0;
+	case GPU:
+		rung->gpu = value;
 		return 0;
 	case GID_INDEX:
 		if (np_parse_u64(value, 10, 255, &number) < 0)

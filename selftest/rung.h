@@ -29,7 +29,7 @@ struct np_rung_size {
 /* One entry a rung and device. */
 struct np_rung_result {
 	char rung[24];
-	char device[80];     /* "mlx5_0:1", "ib0"; "" = none */
+	char device[80];     /* "mlx5_0:1", "ib0", "0000:17:00.0"; "" = none */
 	char transport[160]; /* what carried it, "rc_verbs/mlx5_0:1"; "" = nothing did */
 	enum np_rung_status status;
 	char code[48]; /* "" when ok */
@@ -46,8 +46,9 @@ struct np_rung_report {
 };
 
 struct np_rung_options {
-	const char *device;  /* "mlx5_0:1" or "mlx5_0"; NULL = every one there is */
+	const char *device;  /* "mlx5_0:1", "mlx5_0", a GPU; NULL = every one there is */
 	const char *peer;    /* the port at the other end, as device; NULL = the same port */
+	const char *gpu;     /* "0000:17:00.0" or "GPU0", beside the port; NULL = the nearest */
 	int gid_index;	     /* of both ports; -1 = the best there is */
 	const char *netdev;  /* "ib0" or NULL */
 	const char *address; /* "10.0.0.50", a prefix length allowed; or NULL */
@@ -81,6 +82,20 @@ int np_rung_umad(const struct np_rung_options *options, struct np_rung_report *r
 		 struct np_err *err) np_must_check;
 int np_rung_verbs(const struct np_rung_options *options, struct np_rung_report *report,
 		  struct np_err *err) np_must_check;
+int np_rung_cuda(const struct np_rung_options *options, struct np_rung_report *report,
+		 struct np_err *err) np_must_check;
+int np_rung_nccl(const struct np_rung_options *options, struct np_rung_report *report,
+		 struct np_err *err) np_must_check;
+int np_rung_gdrapi(const struct np_rung_options *options, struct np_rung_report *report,
+		   struct np_err *err) np_must_check;
+int np_rung_cuda_copy(const struct np_rung_options *options, struct np_rung_report *report,
+		      struct np_err *err) np_must_check;
+int np_rung_gdr_copy(const struct np_rung_options *options, struct np_rung_report *report,
+		     struct np_err *err) np_must_check;
+int np_rung_cuda_ipc(const struct np_rung_options *options, struct np_rung_report *report,
+		     struct np_err *err) np_must_check;
+int np_rung_gdr_rdma(const struct np_rung_options *options, struct np_rung_report *report,
+		     struct np_err *err) np_must_check;
 
 /* Adds an entry whose status is fail until somebody says otherwise. The pointer
  * is good until the next call. NULL when out of memory. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -13,6 +14,7 @@
 #include "selftest/rung.h"
 
 #define RECEIVES 16
+#define ACCESS	 (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 
 /* Tried in turn: what ib_write_lat takes, then less. */
 static const uint32_t inline_sizes[] = { 220, 64, 0 };
@@ -54,8 +56,7 @@ static int make_memory(struct np_verbs_end *end, size_t largest, struct np_err *
 	end->tx = memory;
 	end->rx = memory + largest;
 	errno = 0;
-	end->mr =
-		ibv_reg_mr(end->pd, memory, len, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	end->mr = ibv_reg_mr(end->pd, memory, len, ACCESS);
 	if (end->mr)
 		return 0;
 	if (errno == ENOMEM && np_memlock_limit(&limit) && np_memlock_pinned() + len > limit) {
@@ -65,9 +66,22 @@ static int make_memory(struct np_verbs_end *end, size_t largest, struct np_err *
 	return cannot_make(end, "memory region", errno, err);
 }
 
-static int make_qp(struct np_verbs_end *end, struct np_err *err)
+static int make_other_memory(struct np_verbs_end *end, const struct np_verbs_mem *mem,
+			     size_t largest, struct np_err *err)
 {
-	for (size_t i = 0; i < NP_ARRAY_SIZE(inline_sizes) && !end->qp; i++) {
+	int ret = mem->make(mem->ctx, end->pd, 2 * largest, ACCESS, &end->tx, &end->mr, err);
+
+	if (ret == 0)
+		end->rx = end->tx + largest;
+	return ret;
+}
+
+static int make_qp(const struct np_verbs_link *link, struct np_verbs_end *end, struct np_err *err)
+{
+	/* what goes inline is read by the CPU: not out of other memory */
+	size_t first = link->mem ? NP_ARRAY_SIZE(inline_sizes) - 1 : 0;
+
+	for (size_t i = first; i < NP_ARRAY_SIZE(inline_sizes) && !end->qp; i++) {
 		struct ibv_qp_init_attr attr = {
 			.send_cq = end->cq,
 			.recv_cq = end->cq,
@@ -86,7 +100,7 @@ static int make_qp(struct np_verbs_end *end, struct np_err *err)
 	return end->qp ? 0 : cannot_make(end, "queue pair", errno, err);
 }
 
-static int make_end(struct np_verbs_end *end, size_t largest, struct np_err *err)
+static int make_end(const struct np_verbs_link *link, struct np_verbs_end *end, struct np_err *err)
 {
 	int ret;
 
@@ -94,14 +108,15 @@ static int make_end(struct np_verbs_end *end, size_t largest, struct np_err *err
 	end->pd = ibv_alloc_pd(end->dev.context);
 	if (!end->pd)
 		return cannot_make(end, "protection domain", errno, err);
-	ret = make_memory(end, largest, err);
+	ret = link->mem ? make_other_memory(end, link->mem, link->largest, err) :
+			  make_memory(end, link->largest, err);
 	if (ret < 0)
 		return ret;
 	errno = 0;
 	end->cq = ibv_create_cq(end->dev.context, NP_VERBS_DEPTH + RECEIVES, NULL, NULL, 0);
 	if (!end->cq)
 		return cannot_make(end, "completion queue", errno, err);
-	return make_qp(end, err);
+	return make_qp(link, end, err);
 }
 
 static int does_not_connect(const struct np_verbs_end *end, const char *to, int num,
@@ -129,7 +144,7 @@ static int to_init(const struct np_verbs_link *link, int i, struct np_err *err)
 		.qp_state = IBV_QPS_INIT,
 		.pkey_index = link->path.pkey_index[i],
 		.port_num = (uint8_t)end->dev.num,
-		.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
+		.qp_access_flags = ACCESS,
 	};
 	int ret =
 		ibv_modify_qp(end->qp, &attr,
@@ -220,6 +235,12 @@ int np_verbs_link_open(const struct np_verbs_spec *spec, struct np_verbs_link *l
 
 	memset(link, 0, sizeof(*link));
 	link->largest = spec->largest;
+	link->mem = spec->mem;
+	if (link->mem) {
+		link->host = malloc(link->largest);
+		if (!link->host)
+			return np_err_nomem(err);
+	}
 	link->deadline_ms = spec->deadline_ms;
 	link->seed_base = np_seed_base();
 	for (int i = 0; i < 2; i++) {
@@ -235,7 +256,7 @@ int np_verbs_link_open(const struct np_verbs_spec *spec, struct np_verbs_link *l
 	ports[1] = same ? ports[0] : &link->end[1].dev.port;
 	ret = np_verbs_choose(ports, spec->gid_index, &link->path, err);
 	for (int i = 0; i < 2 && ret == 0; i++)
-		ret = make_end(&link->end[i], link->largest, err);
+		ret = make_end(link, &link->end[i], err);
 	if (ret == 0)
 		ret = join(link, err);
 	if (ret == 0)
@@ -260,9 +281,12 @@ void np_verbs_link_close(struct np_verbs_link *link)
 			ibv_dereg_mr(end->mr);
 		if (end->pd)
 			ibv_dealloc_pd(end->pd);
-		if (end->tx)
+		if (end->tx && link->mem)
+			link->mem->release(link->mem->ctx, end->tx);
+		else if (end->tx)
 			munmap(end->tx, 2 * link->largest);
 		np_verbs_dev_close(&end->dev);
 	}
+	free(link->host);
 	memset(link, 0, sizeof(*link));
 }

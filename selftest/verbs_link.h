@@ -7,6 +7,18 @@
 /* Sends outstanding at most; ib_write_bw has as many. */
 #define NP_VERBS_DEPTH 128
 
+/* Memory that the CPU cannot reach, a GPU's. @len bytes at addresses that the HCA knows
+ * by @mr. All return 0 or a negative errno with message. */
+struct np_verbs_mem {
+	int (*make)(void *ctx, struct ibv_pd *pd, size_t len, int access, char **memory,
+		    struct ibv_mr **mr, struct np_err *err);
+	void (*release)(void *ctx, char *memory);
+	/* done when they return */
+	int (*write)(void *ctx, char *to, const char *host, size_t len, struct np_err *err);
+	int (*read)(void *ctx, char *host, const char *from, size_t len, struct np_err *err);
+	void *ctx;
+};
+
 /* One end: a queue pair on a port, a completion queue that is polled, and memory. */
 struct np_verbs_end {
 	struct np_verbs_dev dev;
@@ -22,6 +34,8 @@ struct np_verbs_end {
 struct np_verbs_link {
 	struct np_verbs_end end[2];
 	struct np_verbs_path path;
+	const struct np_verbs_mem *mem; /* NULL = host memory */
+	char *host;			/* with @mem: one message */
 	size_t largest;
 	int64_t deadline_ms;
 	uint64_t seed_base, sequence, verified;
@@ -31,7 +45,8 @@ struct np_verbs_link {
 struct np_verbs_spec {
 	const char *ca[2]; /* may be the same */
 	int num[2];
-	int gid_index; /* -1 = the best */
+	int gid_index;			/* -1 = the best */
+	const struct np_verbs_mem *mem; /* of both ends; NULL = host memory */
 	size_t largest;
 	int64_t deadline_ms; /* np_now_ms() by which it gives up */
 };

@@ -230,13 +230,19 @@ static void wrong_command_lines(void **state)
 
 static void ucx_settings_are_not_inherited(void **state)
 {
-	char *env[] = { (char *)"UCX_TLS=all",	       (char *)"PATH=/bin",
-			(char *)"HOME=/root",	       (char *)"UCX_",
-			(char *)"UCXPY_X=1",	       (char *)"HOMEDIR=/x",
-			(char *)"UCX_LOG_LEVEL=debug", NULL };
+	char *env[] = { (char *)"UCX_TLS=all",
+			(char *)"PATH=/bin",
+			(char *)"HOME=/root",
+			(char *)"UCX_",
+			(char *)"UCXPY_X=1",
+			(char *)"HOMEDIR=/x",
+			(char *)"UCX_LOG_LEVEL=debug",
+			(char *)"NCCL_ALGO=Ring",
+			(char *)"CUDA_VISIBLE_DEVICES=",
+			NULL };
 
 	(void)state;
-	assert_int_equal(np_early_clean(env), 4);
+	assert_int_equal(np_early_clean(env), 6);
 	assert_string_equal(env[0], "PATH=/bin");
 	assert_string_equal(env[1], "UCXPY_X=1");
 	assert_string_equal(env[2], "HOMEDIR=/x");

@@ -32,7 +32,7 @@ $(VM)/disk.ext4: $(VM)/base.cpio tests/vm/mkdisk $(wildcard tests/vm/boot/*)
 
 # The programs come after the packages that building them needs.
 vm-build: vm-deps
-	$(Q)$(MAKE) all
+	$(Q)$(MAKE) all fakes
 	$(Q)$(MAKE) vm-images
 vm-images: $(VM)/base.cpio $(VM)/disk.ext4
 	@:

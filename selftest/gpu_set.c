@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+#include "selftest/gpu_set.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "modules/gpu.h"
+#include "selftest/ucp_engine.h"
+
+static bool all_hex(const char *s, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!isxdigit((unsigned char)s[i]))
+			return false;
+	return true;
+}
+
+/* "17:00.0" */
+static bool is_place(const char *s)
+{
+	return strlen(s) == 7 && all_hex(s, 2) && s[2] == ':' && all_hex(s + 3, 2) && s[5] == '.' &&
+	       s[6] >= '0' && s[6] <= '7';
+}
+
+void np_gpu_pci_canonical(const char *text, char pci[16])
+{
+	const char *colon = strchr(text, ':');
+
+	/* CUDA and NVML write some domains with eight digits */
+	while (colon && colon - text > 4 && *text == '0')
+		text++;
+	np_strcpy(pci, 16, text);
+	for (char *c = pci; *c; c++)
+		*c = (char)tolower((unsigned char)*c);
+}
+
+int np_gpu_name_parse(const char *text, char pci[16], size_t *number, struct np_err *err)
+{
+	const char *colon = strchr(text, ':');
+	size_t len = strlen(text);
+	char shown[80], full[32];
+	uint64_t n;
+
+	pci[0] = '\0';
+	if (np_starts_with(text, "GPU") && np_parse_u64(text + 3, 10, 4095, &n) == 0) {
+		*number = (size_t)n;
+		return 0;
+	}
+	if (is_place(text)) {
+		snprintf(full, sizeof(full), "0000:%s", text);
+		np_gpu_pci_canonical(full, pci);
+		return 0;
+	}
+	if (len >= 12 && len <= 16 && colon && is_place(colon + 1) &&
+	    all_hex(text, (size_t)(colon - text))) {
+		np_gpu_pci_canonical(text, pci);
+		return 0;
+	}
+	np_err_set(err, -EINVAL, "usage",
+		   "--device wants a GPU, \"0000:17:00.0\" or \"GPU0\", not \"%s\"",
+		   np_printable(text, shown, sizeof(shown)));
+	return -EINVAL;
+}
+
+static struct np_gpu_dev *add(struct np_gpu_set *set, const char *pci)
+{
+	struct np_gpu_dev *grown;
+
+	for (size_t i = 0; i < set->n; i++)
+		if (np_streq(set->v[i].pci, pci))
+			return &set->v[i];
+	grown = reallocarray(set->v, set->n + 1, sizeof(*grown));
+	if (!grown)
+		return NULL;
+	set->v = grown;
+	grown = &set->v[set->n++];
+	memset(grown, 0, sizeof(*grown));
+	np_strcpy(grown->pci, sizeof(grown->pci), pci);
+	grown->numa_node = -1;
+	return grown;
+}
+
+/* A PCI bus that cannot be read shows none; CUDA may still have some. */
+static int add_from_sysfs(struct np_gpu_set *set, struct np_err *err)
+{
+	struct np_gpus gpus = { 0 };
+	int ret = np_gpus_observe(&gpus, err);
+
+	if (ret < 0 && ret != -ENOMEM) {
+		np_debug("%s", err->message);
+		np_err_clear(err);
+		return 0;
+	}
+	for (size_t i = 0; i < gpus.n; i++) {
+		struct np_gpu_dev *gpu = add(set, gpus.v[i].pci_address);
+
+		if (!gpu) {
+			ret = np_err_nomem(err);
+			break;
+		}
+		np_strcpy(gpu->driver, sizeof(gpu->driver), gpus.v[i].driver);
+		gpu->numa_node = gpus.v[i].numa_node;
+	}
+	np_gpus_done(&gpus);
+	return ret;
+}
+
+static int add_from_cuda(struct np_gpu_set *set, struct np_err *err)
+{
+	const struct np_cuda *cuda = &set->cuda;
+	int count = 0;
+
+	if (cuda->device_count(&count) != NP_CU_SUCCESS)
+		return 0;
+	for (int i = 0; i < count; i++) {
+		struct np_gpu_dev *gpu;
+		char id[32] = "", pci[16];
+		np_cu_device device;
+
+		if (cuda->device_get(&device, i) != NP_CU_SUCCESS ||
+		    cuda->device_bus_id(id, sizeof(id), device) != NP_CU_SUCCESS)
+			continue;
+		np_gpu_pci_canonical(id, pci);
+		gpu = add(set, pci);
+		if (!gpu)
+			return np_err_nomem(err);
+		if (gpu->usable) /* another slice of a GPU that is partitioned */
+			continue;
+		gpu->usable = true;
+		gpu->ordinal = i;
+		gpu->device = device;
+		if (cuda->device_name(gpu->name, sizeof(gpu->name), device) != NP_CU_SUCCESS)
+			np_strcpy(gpu->name, sizeof(gpu->name), "GPU");
+	}
+	return 0;
+}
+
+static int by_pci(const void *a, const void *b)
+{
+	const struct np_gpu_dev *x = a, *y = b;
+
+	return strcmp(x->pci, y->pci);
+}
+
+static int sort_and_mark(struct np_gpu_set *set, const char *pci, size_t number, bool all,
+			 struct np_err *err)
+{
+	if (set->n > 0)
+		qsort(set->v, set->n, sizeof(*set->v), by_pci);
+	set->wanted = calloc(set->n + 1, sizeof(*set->wanted));
+	if (!set->wanted)
+		return np_err_nomem(err);
+	for (size_t i = 0; i < set->n; i++) {
+		set->v[i].number = i;
+		set->wanted[i] = all || (*pci ? np_streq(pci, set->v[i].pci) : i == number);
+	}
+	return 0;
+}
+
+static int verdict(const char *rung, const char *device, bool skip, const struct np_err *why,
+		   struct np_rung_report *report, struct np_err *err)
+{
+	struct np_rung_result *result = np_rung_add(report, rung, device);
+
+	if (!result)
+		return np_err_nomem(err);
+	if (skip)
+		np_rung_skip(result, why);
+	else
+		np_rung_fail(result, why);
+	return 0;
+}
+
+static int no_gpu(const char *rung, const char *device, struct np_rung_report *report,
+		  struct np_err *err)
+{
+	struct np_err why;
+
+	np_err_set(&why, -ENODEV, "selftest.no_gpu", "there is no %s%s",
+		   device ? "GPU " : "NVIDIA GPU ", device ? device : "on this node");
+	np_err_hint(
+		&why, "%s",
+		device ? "see which GPUs there are: nvidia-smi -L" :
+			 "nothing is to be done on a node without GPUs; else see lspci -d 10de:");
+	return verdict(rung, device, !device, &why, report, err);
+}
+
+static void not_shown(const struct np_gpu_dev *gpu, struct np_err *why)
+{
+	np_err_set(why, -ENODEV, "cuda.gpu_missing",
+		   "GPU %s is on the PCI bus, but CUDA's driver does not show it (driver: %s)",
+		   gpu->pci, gpu->driver[0] ? gpu->driver : "none bound");
+	if (getenv("CUDA_VISIBLE_DEVICES")) { /* of --env: none is inherited */
+		np_err_hint(why, "CUDA_VISIBLE_DEVICES may hide it: leave out that --env");
+		return;
+	}
+	np_err_hint(why, "%s",
+		    np_streq(gpu->driver, "nvidia") ?
+			    "read the kernel log for NVRM and Xid of this GPU, and see that its "
+			    "/dev/nvidiaN may be opened" :
+			    "bind the driver nvidia to it, if this node is to use it");
+}
+
+/* Entries for wanted GPUs that CUDA does not show; counts those that it does. */
+static int judge(const char *rung, struct np_gpu_set *set, const struct np_err *no_driver,
+		 size_t *usable, struct np_rung_report *report, struct np_err *err)
+{
+	for (size_t i = 0; i < set->n; i++) {
+		const struct np_gpu_dev *gpu = &set->v[i];
+		bool lent = np_streq(gpu->driver, "vfio-pci") || np_streq(gpu->driver, "pci-stub");
+		struct np_err why;
+		int ret;
+
+		if (!set->wanted[i])
+			continue;
+		if (gpu->usable) {
+			(*usable)++;
+			continue;
+		}
+		if (no_driver && !lent)
+			why = *no_driver;
+		else
+			not_shown(gpu, &why);
+		ret = verdict(rung, gpu->pci, lent, &why, report, err);
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
+}
+
+int np_gpu_set_open(const char *rung, const struct np_rung_options *options, struct np_gpu_set *set,
+		    struct np_rung_report *report, struct np_err *err)
+{
+	struct np_err no_driver;
+	size_t number = 0, usable = 0;
+	char pci[16] = "";
+	int ret = 0, cuda;
+
+	memset(set, 0, sizeof(*set));
+	if (options->device)
+		ret = np_gpu_name_parse(options->device, pci, &number, err);
+	if (ret == 0)
+		ret = add_from_sysfs(set, err);
+	if (ret < 0)
+		return ret;
+	cuda = np_cuda_open(&set->cuda, &no_driver);
+	if (cuda == 0)
+		ret = add_from_cuda(set, err);
+	if (ret == 0)
+		ret = sort_and_mark(set, pci, number, !options->device, err);
+	if (ret == 0)
+		ret = judge(rung, set, cuda < 0 ? &no_driver : NULL, &usable, report, err);
+	if (ret < 0 || usable > 0 || report->n > 0)
+		return ret < 0 ? ret : usable > 0;
+	/* a driver that fails for another reason than want of a GPU has found one */
+	if (cuda < 0 && cuda != -ENODEV && cuda != -ENOENT)
+		return verdict(rung, options->device, false, &no_driver, report, err);
+	return no_gpu(rung, options->device, report, err);
+}
+
+void np_gpu_set_done(struct np_gpu_set *set)
+{
+	if (!set)
+		return;
+	free(set->v);
+	free(set->wanted);
+	set->v = NULL;
+	set->wanted = NULL;
+	set->n = 0;
+}
+
+int np_gpu_retain(const struct np_gpu_set *set, const struct np_gpu_dev *gpu, struct np_err *err)
+{
+	const struct np_cuda *cuda = &set->cuda;
+	np_cu_context context;
+	np_cu_result result;
+
+	result = cuda->primary_retain(&context, gpu->device);
+	if (result != NP_CU_SUCCESS)
+		return np_cuda_error(cuda, gpu->device, result, "making a context", err);
+	result = cuda->set_current(context);
+	if (result == NP_CU_SUCCESS)
+		return 0;
+	cuda->primary_release(gpu->device);
+	return np_cuda_error(cuda, gpu->device, result, "making the context current", err);
+}
+
+void np_gpu_release(const struct np_gpu_set *set, const struct np_gpu_dev *gpu)
+{
+	set->cuda.set_current(NULL);
+	set->cuda.primary_release(gpu->device);
+}
+
+static void prove_one(const struct np_gpu_set *set, const struct np_gpu_dev *gpu,
+		      const struct np_rung_options *options, np_gpu_prove *prove,
+		      struct np_rung_result *result)
+{
+	struct np_err why;
+	int ret;
+
+	np_err_clear(&why);
+	ret = np_gpu_retain(set, gpu, &why);
+	if (ret == 0) {
+		ret = prove(set, gpu, options, result, &why);
+		if (!np_ucp_abandoned())
+			np_gpu_release(set, gpu);
+	}
+	if (ret < 0)
+		np_rung_fail(result, &why);
+	else if (ret > 0)
+		np_rung_skip(result, &why);
+}
+
+int np_gpu_rung(const char *rung, const struct np_rung_options *options, np_gpu_prove *prove,
+		struct np_rung_report *report, struct np_err *err)
+{
+	np_auto_gpu_set struct np_gpu_set set = { 0 };
+	int ret = np_gpu_set_open(rung, options, &set, report, err);
+
+	if (ret <= 0)
+		return ret;
+	for (size_t i = 0; i < set.n; i++) {
+		struct np_rung_result *result;
+
+		if (!set.wanted[i] || !set.v[i].usable)
+			continue;
+		result = np_rung_add(report, rung, set.v[i].pci);
+		if (!result)
+			return np_err_nomem(err);
+		prove_one(&set, &set.v[i], options, prove, result);
+	}
+	return 0;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+#include "selftest/nccl_check.h"
+
+#define BLOCK 1024u
+
+/* Multiplicative hashing (Knuth, The Art of Computer Programming 3, 6.4); loops of it
+ * become vector instructions. */
+#define GOLDEN 2654435769u
+
+static inline uint32_t element(uint32_t start, size_t i)
+{
+	uint32_t x = (start + (uint32_t)i) * GOLDEN;
+
+	x ^= x >> 15;
+	return x * GOLDEN >> 16;
+}
+
+static inline uint32_t start_of(uint64_t seed, size_t rank)
+{
+	return (uint32_t)(seed ^ seed >> 32) + (uint32_t)rank * 0x85ebca6bu;
+}
+
+void np_nccl_fill(float *out, size_t n, uint64_t seed, size_t rank)
+{
+	uint32_t start = start_of(seed, rank);
+
+	for (size_t i = 0; i < n; i++)
+		out[i] = (float)(int32_t)element(start, i);
+}
+
+bool np_nccl_check(const float *sums, size_t n, uint64_t seed, size_t ranks,
+		   struct np_nccl_diff *diff)
+{
+	for (size_t at = 0; at < n; at += BLOCK) {
+		size_t len = n - at < BLOCK ? n - at : BLOCK;
+		uint32_t expected[BLOCK] = { 0 };
+
+		for (size_t rank = 0; rank < ranks; rank++) {
+			uint32_t start = start_of(seed, rank);
+
+			for (size_t i = 0; i < len; i++)
+				expected[i] += element(start, at + i);
+		}
+		for (size_t i = 0; i < len; i++) {
+			/* so that a NaN differs too */
+			if (sums[at + i] == (float)(int32_t)expected[i])
+				continue;
+			diff->element = at + i;
+			diff->expected = (float)(int32_t)expected[i];
+			diff->got = sums[at + i];
+			return false;
+		}
+	}
+	return true;
+}
+
+double np_nccl_bandwidth(uint64_t size, double us, size_t ranks)
+{
+	double factor = ranks > 1 ? 2.0 * (double)(ranks - 1) / (double)ranks : 1.0;
+
+	return (double)size / us * factor;
+}

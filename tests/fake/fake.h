@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NP_FAKE_H
+#define NP_FAKE_H
+
+/*
+ * FAKES for the tests of the GPU rungs: libraries with the names of NVIDIA's that play
+ * error codes and keep "GPU memory" in host memory. A rung that passes over them proves
+ * that the rung's own logic works, nothing of a GPU. What they play comes from an
+ * environment variable of blank-separated words, "gpus=2 fail=cuMemAlloc_v2:2".
+ */
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FAKE_EXPORT __attribute__((visibility("default")))
+
+/* The text after "@word" in variable @name, or NULL; ends at a blank or the end. */
+static inline const char *fake_word(const char *name, const char *word)
+{
+	const char *at = getenv(name);
+
+	while (at && *at) {
+		if (strncmp(at, word, strlen(word)) == 0)
+			return at + strlen(word);
+		at = strchr(at, ' ');
+		at = at ? at + 1 : NULL;
+	}
+	return NULL;
+}
+
+static inline long fake_number(const char *name, const char *word, long otherwise)
+{
+	const char *text = fake_word(name, word);
+
+	return text ? strtol(text, NULL, 10) : otherwise;
+}
+
+#endif
