@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "modules/gdrdrv.h"
+
 struct np_action *np_actions_add(struct np_actions *list, enum np_action_kind kind)
 {
 	struct np_action *v = reallocarray(list->v, list->n + 1, sizeof(*v));
@@ -90,6 +92,12 @@ int np_action_invert(const struct np_action *a, struct np_action *out)
 	memcpy(inverse.ifname, a->ifname, sizeof(inverse.ifname));
 	memcpy(inverse.module, a->module, sizeof(inverse.module));
 	memcpy(inverse.options, a->options, sizeof(inverse.options));
+	inverse.ignore_blacklist = a->ignore_blacklist;
+	if (a->kind == NP_ACTION_GDRDRV_NODE) {
+		inverse.attr = a->new_attr;
+		inverse.new_attr = a->attr;
+		inverse.replaces = a->replaces;
+	}
 	if (a->kind == NP_ACTION_ADDR_ADD)
 		inverse.kind = NP_ACTION_ADDR_DEL;
 	else if (a->kind == NP_ACTION_ADDR_DEL)
@@ -120,6 +128,8 @@ const char *np_action_id(const struct np_action *a)
 		return "netdev.address_del";
 	case NP_ACTION_MODULE:
 		return "module.load";
+	case NP_ACTION_GDRDRV_NODE:
+		return "gdrdrv.node";
 	case NP_ACTION_FILE:
 		return a->has_new ? "file.write" : "file.remove";
 	}
@@ -130,6 +140,8 @@ const char *np_action_target(const struct np_action *a)
 {
 	if (a->kind == NP_ACTION_MODULE)
 		return a->module;
+	if (a->kind == NP_ACTION_GDRDRV_NODE)
+		return NP_GDRDRV_NODE;
 	return a->kind == NP_ACTION_FILE ? a->path : a->ifname;
 }
 
@@ -146,8 +158,28 @@ static const char *value_text(const struct np_action *a, uint32_t value, char *o
 	return out;
 }
 
-static const char *side_text(const struct np_action *a, bool present, uint32_t value,
-			     const struct np_buf *content, char *out, size_t size)
+/* "c 511:0 mode 0660 owner 0:44" */
+static void node_text(const struct np_action *a, bool after, char *out, size_t size)
+{
+	const struct np_file_attr *attr = after ? &a->new_attr : &a->attr;
+
+	if (after ? a->has_new : a->had_old)
+		snprintf(out, size, "c %u:0 mode %04o owner %u:%u", a->to_value,
+			 (unsigned int)attr->mode, attr->uid, attr->gid);
+	else
+		snprintf(out, size, "%s", a->replaces && !after ? "something else" : "absent");
+}
+
+static void file_text(const struct np_action *a, bool after, char *out, size_t size)
+{
+	if (after ? a->has_new : a->had_old)
+		snprintf(out, size, "%zu bytes", (after ? &a->new_content : &a->old_content)->len);
+	else
+		snprintf(out, size, "absent");
+}
+
+/* One side of the change: as it is before, or after. */
+static const char *side_text(const struct np_action *a, bool after, char *out, size_t size)
 {
 	char address[NP_INET_STRLEN];
 
@@ -157,34 +189,30 @@ static const char *side_text(const struct np_action *a, bool present, uint32_t v
 	case NP_ACTION_MTU:
 	case NP_ACTION_LINK:
 	case NP_ACTION_MODULE:
-		return value_text(a, value, out, size);
+		return value_text(a, after ? a->to_value : a->from_value, out, size);
 	case NP_ACTION_ADDR_ADD:
 	case NP_ACTION_ADDR_DEL:
-		if (present)
+		if (after == (a->kind == NP_ACTION_ADDR_ADD))
 			snprintf(out, size, "%s", np_inet_str(&a->addr.inet, address));
-		return out;
+		break;
+	case NP_ACTION_GDRDRV_NODE:
+		node_text(a, after, out, size);
+		break;
 	case NP_ACTION_FILE:
-		if (present)
-			snprintf(out, size, "%zu bytes", content->len);
-		else
-			snprintf(out, size, "absent");
-		return out;
+		file_text(a, after, out, size);
+		break;
 	}
 	return out;
 }
 
 const char *np_action_from(const struct np_action *a, char *out, size_t size)
 {
-	bool present = a->kind == NP_ACTION_FILE ? a->had_old : a->kind == NP_ACTION_ADDR_DEL;
-
-	return side_text(a, present, a->from_value, &a->old_content, out, size);
+	return side_text(a, false, out, size);
 }
 
 const char *np_action_to(const struct np_action *a, char *out, size_t size)
 {
-	bool present = a->kind == NP_ACTION_FILE ? a->has_new : a->kind == NP_ACTION_ADDR_ADD;
-
-	return side_text(a, present, a->to_value, &a->new_content, out, size);
+	return side_text(a, true, out, size);
 }
 
 const char *np_action_status_str(enum np_action_status s)

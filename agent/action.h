@@ -15,8 +15,9 @@ enum np_action_kind {
 	NP_ACTION_LINK, /* administrative state */
 	NP_ACTION_ADDR_ADD,
 	NP_ACTION_ADDR_DEL,
-	NP_ACTION_MODULE, /* load one; never undone: it stays loaded */
-	NP_ACTION_FILE,	  /* contents replaced, file made or removed */
+	NP_ACTION_MODULE,      /* load one; never undone: it stays loaded */
+	NP_ACTION_GDRDRV_NODE, /* /dev/gdrdrv made, or its mode and owner set */
+	NP_ACTION_FILE,	       /* contents replaced, file made or removed */
 };
 
 enum np_action_status {
@@ -40,6 +41,12 @@ struct np_action {
 	struct np_netdev_addr addr;
 
 	char module[64], options[160]; /* NP_ACTION_MODULE */
+	bool ignore_blacklist;
+
+	/* NP_ACTION_GDRDRV_NODE: from_value and to_value are its major; had_old: the right
+	 * node was there, with @attr; has_new: it shall be there, with @new_attr */
+	struct np_file_attr new_attr;
+	bool replaces; /* something else is in its place: the undo does not bring that back */
 
 	/* NP_ACTION_FILE */
 	char *path, *user, *home; /* user NULL: a file in /etc */
@@ -47,7 +54,7 @@ struct np_action {
 	gid_t gid;
 	bool had_old, has_new; /* false: the file is not there before / after */
 	struct np_buf old_content, new_content;
-	struct np_file_attr attr; /* of the old file, when had_old */
+	struct np_file_attr attr; /* of the old file or node, when had_old */
 
 	char failure_code[48], failure_hint[240];
 	char *failure; /* why it failed, when the run went on all the same; not journalled */

@@ -6,8 +6,8 @@
 
 #include "agent/action.h"
 
-static const char *const kinds[] = { "mode",	    "mtu",    "link", "address_add",
-				     "address_del", "module", "file" };
+static const char *const kinds[] = { "mode",	    "mtu",    "link",	     "address_add",
+				     "address_del", "module", "gdrdrv_node", "file" };
 
 static json_t *encode_bytes(const struct np_buf *bytes)
 {
@@ -242,6 +242,46 @@ static int decode_file(const json_t *object, struct np_action *a)
 	return r < 0 ? r : decode_bytes(json_object_get(object, "new"), &a->new_content);
 }
 
+static json_t *encode_attr(const struct np_file_attr *attr)
+{
+	return json_pack("{s:i, s:I, s:I}", "mode", (int)attr->mode, "uid", (json_int_t)attr->uid,
+			 "gid", (json_int_t)attr->gid);
+}
+
+static int decode_attr(const json_t *object, struct np_file_attr *out)
+{
+	json_int_t mode;
+
+	if (decode_number(object, "mode", 07777, &mode) < 0 ||
+	    decode_u32(object, "uid", &out->uid) < 0 || decode_u32(object, "gid", &out->gid) < 0)
+		return -EINVAL;
+	out->mode = (mode_t)mode;
+	return 0;
+}
+
+static int encode_node(json_t *object, const struct np_action *a)
+{
+	int r = set(object, "major", json_integer(a->to_value));
+
+	r |= set(object, "had_old", json_boolean(a->had_old));
+	r |= set(object, "has_new", json_boolean(a->has_new));
+	r |= set(object, "replaces", json_boolean(a->replaces));
+	r |= set(object, "old", encode_attr(&a->attr));
+	return r | set(object, "new", encode_attr(&a->new_attr));
+}
+
+static int decode_node(const json_t *object, struct np_action *a)
+{
+	if (decode_u32(object, "major", &a->to_value) < 0 ||
+	    decode_bool(object, "had_old", &a->had_old) < 0 ||
+	    decode_bool(object, "has_new", &a->has_new) < 0 ||
+	    decode_bool(object, "replaces", &a->replaces) < 0 ||
+	    decode_attr(json_object_get(object, "old"), &a->attr) < 0)
+		return -EINVAL;
+	a->from_value = a->to_value;
+	return decode_attr(json_object_get(object, "new"), &a->new_attr);
+}
+
 json_t *np_action_encode(const struct np_action *a)
 {
 	json_t *object = json_pack("{s:s}", "kind", kinds[a->kind]);
@@ -254,7 +294,10 @@ json_t *np_action_encode(const struct np_action *a)
 	} else if (a->kind == NP_ACTION_MODULE) {
 		r = set(object, "module", encode_text(a->module));
 		r |= set(object, "options", encode_text(a->options));
+		r |= set(object, "ignore_blacklist", json_boolean(a->ignore_blacklist));
 		r |= set(object, "to", json_integer(a->to_value));
+	} else if (a->kind == NP_ACTION_GDRDRV_NODE) {
+		r = encode_node(object, a);
 	} else {
 		r = set(object, "ifname", encode_text(a->ifname));
 		r |= set(object, "ifindex", json_integer(a->ifindex));
@@ -300,6 +343,8 @@ static int decode_module(const json_t *object, struct np_action *a)
 
 	if (r == 0)
 		r = decode_name(object, "options", a->options, sizeof(a->options));
+	if (r == 0)
+		r = decode_bool(object, "ignore_blacklist", &a->ignore_blacklist);
 	return r == 0 ? decode_u32(object, "to", &a->to_value) : r;
 }
 
@@ -320,6 +365,8 @@ int np_action_decode(const json_t *object, struct np_action *out)
 		r = file ? decode_file(file, &a) : -EINVAL;
 	else if (a.kind == NP_ACTION_MODULE)
 		r = decode_module(object, &a);
+	else if (a.kind == NP_ACTION_GDRDRV_NODE)
+		r = decode_node(object, &a);
 	else
 		r = decode_netdev(object, &a);
 	if (r < 0) {

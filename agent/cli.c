@@ -65,7 +65,7 @@ static const struct option {
 	{ "user", "NAME", "owner of a home that gets .nccl.conf, may repeat",
 	  APPLY_LIKE | NP_VERB_SHOW, OPT_USER },
 	{ "no-selftest", NULL, "do not try the data paths", APPLY_LIKE, OPT_NO_SELFTEST },
-	{ "no-probe", NULL, "do not ask the fabric whether an address is free", APPLY_LIKE,
+	{ "no-probe", NULL, "do not ask whether another node has the address", APPLY_LIKE,
 	  OPT_NO_PROBE },
 	{ "force", NULL, "also where it cuts the default route", APPLY_LIKE, OPT_FORCE },
 	{ "dry-run", NULL, "the same as plan", NP_VERB_APPLY, OPT_DRY_RUN },
@@ -179,7 +179,8 @@ static int set_option(struct np_cli *cli, enum option_id id, const char *value, 
 		cli->no_selftest = true;
 		return 0;
 	case OPT_NO_PROBE:
-		return 0; /* nothing is probed in this version */
+		cli->no_probe = true;
+		return 0;
 	case OPT_FORCE:
 		cli->force = true;
 		return 0;

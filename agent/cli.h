@@ -27,7 +27,7 @@ struct np_cli {
 	struct np_strv ips; /* --ip, as written */
 	const char *ifname;
 	struct np_strv users;
-	bool no_selftest, force, dry_run;
+	bool no_selftest, no_probe, force, dry_run;
 
 	const char *run_as;
 	bool as_root, quick, full;

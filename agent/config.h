@@ -33,6 +33,11 @@ struct np_want_module {
 	char name[64];
 	enum np_require require;
 	char options[160]; /* "a=1 b=2" */
+	bool ignore_blacklist;
+	/* of the device node; gdrdrv alone */
+	bool has_mode;
+	mode_t mode;
+	char group[33]; /* "" = not given */
 };
 
 enum np_nccl_scope { NP_NCCL_BOTH, NP_NCCL_HOME, NP_NCCL_SYSTEM, NP_NCCL_OFF };

@@ -245,6 +245,61 @@ static int set_module_options(const struct site *s, const char *value)
 	return 0;
 }
 
+static int set_ignore_blacklist(const struct site *s, const char *value)
+{
+	struct np_want_module *want = module(s);
+
+	if (!want)
+		return np_err_nomem(s->err);
+	return np_parse_bool(value, &want->ignore_blacklist) < 0 ?
+		       bad_value(s, value, "yes or no") :
+		       0;
+}
+
+/* The node that nodeprep makes is /dev/gdrdrv; the rest is udev's. */
+static int check_has_node(const struct site *s)
+{
+	if (np_streq(s->object, "gdrdrv"))
+		return 0;
+	np_err_set(s->err, -EINVAL, "config.unknown_key",
+		   "%s: [module %s] %s: only [module gdrdrv] has a device node to set it for",
+		   s->where, s->object, s->key);
+	np_err_hint(s->err, "take the line out; udev rules set mode and group of other nodes");
+	return -EINVAL;
+}
+
+static int set_node_mode(const struct site *s, const char *value)
+{
+	struct np_want_module *want = module(s);
+	uint64_t mode;
+	int r = check_has_node(s);
+
+	if (r < 0)
+		return r;
+	if (!want)
+		return np_err_nomem(s->err);
+	if (strlen(value) > 4 || np_parse_u64(value, 8, 0777, &mode) < 0)
+		return bad_value(s, value, "an octal mode from 0 to 0777, such as 0660");
+	want->has_mode = true;
+	want->mode = (mode_t)mode;
+	return 0;
+}
+
+static int set_node_group(const struct site *s, const char *value)
+{
+	struct np_want_module *want = module(s);
+	int r = check_has_node(s);
+
+	if (r < 0)
+		return r;
+	if (!want)
+		return np_err_nomem(s->err);
+	if (!*value || strpbrk(value, ": \t") ||
+	    !np_strcpy(want->group, sizeof(want->group), value))
+		return bad_value(s, value, "the name of a group, at most 32 characters");
+	return 0;
+}
+
 /* ---- [nccl], [ucx] ---- */
 
 static int set_scope(const struct site *s, const char *value)
@@ -328,8 +383,9 @@ static const struct key {
 	{ "ports", "wait", set_wait },
 	{ "module", "require", set_require },
 	{ "module", "options", set_module_options },
-	{ "module", "mode", set_later },
-	{ "module", "group", set_later },
+	{ "module", "mode", set_node_mode },
+	{ "module", "group", set_node_group },
+	{ "module", "ignore_blacklist", set_ignore_blacklist },
 	{ "nccl", "scope", set_scope },
 	{ "nccl", "users", set_users },
 	{ "nccl", "socket_ifname", set_nccl_text },

@@ -92,6 +92,12 @@ int np_config_rows(const struct np_config *cfg, struct np_config_row **out, size
 		add(&rows, section, "require", "%s", requires[cfg->modules[i].require]);
 		if (cfg->modules[i].options[0])
 			add(&rows, section, "options", "%s", cfg->modules[i].options);
+		add(&rows, section, "ignore_blacklist", "%s",
+		    cfg->modules[i].ignore_blacklist ? "yes" : "no");
+		if (cfg->modules[i].has_mode)
+			add(&rows, section, "mode", "%04o", (unsigned int)cfg->modules[i].mode);
+		if (cfg->modules[i].group[0])
+			add(&rows, section, "group", "%s", cfg->modules[i].group);
 	}
 	add(&rows, "nccl", "scope", "%s", scopes[cfg->nccl_scope]);
 	add_list(&rows, "nccl", "users", &cfg->users);

@@ -8,6 +8,7 @@
 #include "agent/journal.h"
 #include "base/child.h"
 #include "base/log.h"
+#include "modules/gdrdrv.h"
 #include "modules/load.h"
 
 #define MODULE_TIMEOUT_MS 30000
@@ -56,7 +57,8 @@ static int run_module(const struct np_action *a, struct np_err *err)
 	np_auto_kmod_load_result struct np_kmod_load_result result = { 0 };
 	const struct np_kmod_load_spec spec = { .name = a->module,
 						.options = a->options[0] ? a->options : NULL,
-						.timeout_ms = MODULE_TIMEOUT_MS };
+						.timeout_ms = MODULE_TIMEOUT_MS,
+						.ignore_blacklist = a->ignore_blacklist };
 	int r = np_kmod_load(&spec, &result, err);
 
 	if (r < 0 && err && result.log_line[0]) {
@@ -68,6 +70,13 @@ static int run_module(const struct np_action *a, struct np_err *err)
 			 result.log_line);
 	}
 	return r;
+}
+
+static int run_node(const struct np_action *a, struct np_err *err)
+{
+	if (!a->has_new)
+		return np_gdrdrv_remove_node((int)a->to_value, err);
+	return np_gdrdrv_make_node((int)a->to_value, &a->new_attr, NULL, err);
 }
 
 static int run_action(struct np_netlink *nl, const struct np_action *a, struct np_err *err)
@@ -85,17 +94,19 @@ static int run_action(struct np_netlink *nl, const struct np_action *a, struct n
 		return np_addr_del(nl, a->ifindex, a->ifname, &a->addr, err);
 	case NP_ACTION_MODULE:
 		return run_module(a, err);
+	case NP_ACTION_GDRDRV_NODE:
+		return run_node(a, err);
 	case NP_ACTION_FILE:
 		return run_file(a, err);
 	}
 	return np_err_set(err, -EINVAL, "internal.action", "unknown action");
 }
 
-/* A file that may not be touched, anything in a home, a module that does not load: a
- * matter for the judgement, and no reason to take the rest back. */
+/* A file that may not be touched, anything in a home, a module that does not load, its
+ * node: a matter for the judgement, and no reason to take the rest back. */
 static bool is_tolerated(const struct np_action *a, const struct np_err *err)
 {
-	if (a->kind == NP_ACTION_MODULE)
+	if (a->kind == NP_ACTION_MODULE || a->kind == NP_ACTION_GDRDRV_NODE)
 		return true;
 	return a->kind == NP_ACTION_FILE && (a->user || np_streq(err->code, "file.refused"));
 }

@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
+#include "agent/module_policy.h"
 #include "agent/select.h"
 #include "base/user.h"
 
@@ -212,6 +214,8 @@ static int observe_files(const struct np_config *cfg, struct np_facts *facts, st
 		{ NP_ROLE_PROFILE_SH, "/etc/profile.d/nodeprep-ucx.sh" },
 		{ NP_ROLE_PROFILE_CSH, "/etc/profile.d/nodeprep-ucx.csh" },
 		{ NP_ROLE_UCX_ENV, "/etc/nodeprep/ucx.env" },
+		{ NP_ROLE_MODULES_LOAD, "/etc/modules-load.d/nodeprep.conf" },
+		{ NP_ROLE_MODPROBE, "/etc/modprobe.d/nodeprep.conf" },
 	};
 
 	for (size_t i = 0; i < cfg->users.n; i++) {
@@ -251,6 +255,26 @@ static int observe_modules(const struct np_config *cfg, struct np_facts *facts, 
 	return r;
 }
 
+static void observe_kernel(struct np_facts *facts)
+{
+	struct utsname name;
+
+	if (uname(&name) == 0)
+		np_strcpy(facts->kernel, sizeof(facts->kernel), name.release);
+}
+
+static void observe_gdrdrv(const struct np_config *cfg, struct np_facts *facts)
+{
+	np_gdrdrv_observe(&facts->gdrdrv);
+	if (facts->gdrdrv.major < 0)
+		return;
+	np_gdrdrv_default_attr(&facts->gdrdrv_default);
+	for (size_t i = 0; i < cfg->n_modules; i++)
+		if (np_streq(cfg->modules[i].name, "gdrdrv") && cfg->modules[i].group[0])
+			facts->gdrdrv_group.known = np_group_by_name(cfg->modules[i].group,
+								     &facts->gdrdrv_group.gid) == 0;
+}
+
 /* ---- all ---- */
 
 int np_observe(const struct np_config *cfg, enum np_observe_scope scope, struct np_facts *facts,
@@ -282,10 +306,13 @@ int np_observe(const struct np_config *cfg, enum np_observe_scope scope, struct 
 	r = np_gpus_observe(&facts->gpus, err);
 	if (r < 0)
 		return r;
+	observe_kernel(facts);
+	if (facts->gpus.n > 0)
+		np_gpu_driver_observe(&facts->gpu_driver);
 	r = observe_modules(cfg, facts, err);
 	if (r < 0)
 		return r;
-	np_gdrdrv_observe(&facts->gdrdrv);
+	observe_gdrdrv(cfg, facts);
 	return observe_files(cfg, facts, err);
 }
 

@@ -24,6 +24,8 @@ enum np_file_role {
 	NP_ROLE_PROFILE_SH,
 	NP_ROLE_PROFILE_CSH,
 	NP_ROLE_UCX_ENV,
+	NP_ROLE_MODULES_LOAD,
+	NP_ROLE_MODPROBE,
 };
 
 struct np_file_fact {
@@ -39,8 +41,16 @@ struct np_facts {
 	struct np_addr_fact *addrs;
 	size_t n_addrs;
 	struct np_kmods kmods;
+	char kernel[65]; /* release */
 	struct np_gdrdrv gdrdrv;
+	struct np_file_attr gdrdrv_default; /* of a new /dev/gdrdrv; read when gdrdrv is loaded */
+	struct {
+		bool known; /* [module gdrdrv] group is in the group database */
+		gid_t gid;
+	} gdrdrv_group;
+	bool gdrdrv_node_failed; /* set by a caller that tried: not to be tried again */
 	struct np_gpus gpus;
+	struct np_gpu_driver gpu_driver; /* read when there are GPUs */
 	struct np_file_fact *files;
 	size_t n_files;
 };

@@ -8,7 +8,6 @@
 
 #include "agent/nccl_conf.h"
 #include "agent/plan.h"
-#include "modules/lookup.h"
 
 /* ---- netdevs ---- */
 
@@ -166,89 +165,6 @@ void np_judge_netdevs(const struct np_config *cfg, const struct np_facts *facts,
 		judge_netdev(cfg, facts, &sel->netdevs[i], out);
 }
 
-/* ---- modules ---- */
-
-static void judge_gdrdrv(const struct np_facts *facts, bool required, struct np_checks *out)
-{
-	const struct np_gdrdrv *g = &facts->gdrdrv;
-	enum np_check_status bad = required ? NP_CHECK_FAIL : NP_CHECK_WARN;
-
-	if (g->usable)
-		np_checks_add(out, "module", "gdrdrv", NP_CHECK_OK, "module.loaded", NULL,
-			      "loaded, /dev/gdrdrv answers: driver %u.%u", g->driver_version >> 16,
-			      g->driver_version & 0xffff);
-	else if (!g->node_exists)
-		np_checks_add(
-			out, "module", "gdrdrv", bad, "gdrcopy.node_missing",
-			"make the node: mknod /dev/gdrdrv c MAJOR 0, with the major of /proc/devices",
-			"loaded, but there is no /dev/gdrdrv");
-	else if (!g->node_matches)
-		np_checks_add(
-			out, "module", "gdrdrv", bad, "gdrcopy.node_wrong",
-			"remove /dev/gdrdrv and make it again with the major of /proc/devices",
-			"/dev/gdrdrv is not the character device that gdrdrv registered (major %d)",
-			g->major);
-	else if (g->open_errno)
-		np_checks_add(out, "module", "gdrdrv", bad, "gdrcopy.open_failed",
-			      "look at the mode and owner of /dev/gdrdrv, and at the kernel log",
-			      "/dev/gdrdrv cannot be opened: %s", strerror(g->open_errno));
-	else if (g->handshake_errno == 0)
-		np_checks_add(out, "module", "gdrdrv", bad, "gdrcopy.handshake_failed",
-			      "install a gdrdrv of version 2.0 or newer",
-			      "/dev/gdrdrv answers, but driver %u.%u is too old",
-			      g->driver_version >> 16, g->driver_version & 0xffff);
-	else
-		np_checks_add(out, "module", "gdrdrv", bad, "gdrcopy.handshake_failed",
-			      "install a gdrdrv of version 2.0 or newer",
-			      "/dev/gdrdrv does not answer the version handshake%s%s",
-			      g->handshake_errno > 0 ? ": " : "",
-			      g->handshake_errno > 0 ? strerror(g->handshake_errno) : "");
-}
-
-/* Not loaded: why not, by what is on disk. */
-static void judge_absent(const struct np_kmod *mod, bool required, struct np_checks *out)
-{
-	enum np_check_status bad = required ? NP_CHECK_FAIL : NP_CHECK_WARN;
-	struct np_err why = { 0 };
-	char hint[96];
-
-	if (mod->state == NP_KMOD_ABSENT && mod->lookup &&
-	    np_kmod_loadable(mod->lookup, false, &why) < 0) {
-		np_checks_add(out, "module", mod->name, bad, why.code, why.hint, "%s", why.message);
-		return;
-	}
-	snprintf(hint, sizeof(hint), "load it: modprobe %s", mod->name);
-	np_checks_add(out, "module", mod->name, bad, "module.missing", hint,
-		      mod->state == NP_KMOD_ABSENT ? "%s is not loaded" :
-						     "%s is being loaded or removed",
-		      mod->name);
-}
-
-void np_judge_modules(const struct np_config *cfg, const struct np_facts *facts,
-		      struct np_checks *out)
-{
-	for (size_t i = 0; i < facts->kmods.n; i++) {
-		const struct np_kmod *mod = &facts->kmods.v[i];
-		enum np_require require = np_module_require(cfg, facts, mod->name);
-		bool loaded = mod->state == NP_KMOD_LIVE || mod->state == NP_KMOD_BUILTIN;
-
-		if (require == NP_REQUIRE_NO)
-			continue;
-		if (loaded && strcmp(mod->name, "gdrdrv") == 0)
-			judge_gdrdrv(facts, require == NP_REQUIRE_YES, out);
-		else if (loaded)
-			np_checks_add(out, "module", mod->name, NP_CHECK_OK, "module.loaded", NULL,
-				      "%s", np_kmod_state_str(mod->state));
-		else if (mod->state == NP_KMOD_UNKNOWN)
-			np_checks_add(out, "module", mod->name,
-				      require == NP_REQUIRE_YES ? NP_CHECK_FAIL : NP_CHECK_UNKNOWN,
-				      "module.unknown", "look at /sys/module",
-				      "its state cannot be read");
-		else
-			judge_absent(mod, require == NP_REQUIRE_YES, out);
-	}
-}
-
 /* ---- files ---- */
 
 static void judge_nccl_lines(const struct np_target_file *f, struct np_checks *out)
@@ -298,6 +214,8 @@ static bool is_written(const struct np_config *cfg, enum np_file_role role)
 {
 	if (role == NP_ROLE_NCCL_ETC)
 		return cfg->nccl_scope == NP_NCCL_BOTH || cfg->nccl_scope == NP_NCCL_SYSTEM;
+	if (role == NP_ROLE_MODULES_LOAD || role == NP_ROLE_MODPROBE)
+		return true;
 	return role == NP_ROLE_NCCL_HOME || cfg->ucx.profile != NP_UCX_OFF;
 }
 

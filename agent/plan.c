@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "modules/lookup.h"
-
 static struct np_action *add_link_action(struct np_actions *out, enum np_action_kind kind,
 					 const struct np_netdev *dev, uint32_t from, uint32_t to)
 {
@@ -176,36 +174,6 @@ static int refuse_losing_routes(const struct np_config *cfg, const struct np_fac
 	return 0;
 }
 
-static const char *module_options(const struct np_config *cfg, const char *name)
-{
-	for (size_t i = 0; i < cfg->n_modules; i++)
-		if (strcmp(cfg->modules[i].name, name) == 0)
-			return cfg->modules[i].options;
-	return "";
-}
-
-/* Those that are missing, wanted, and can be had. */
-static int plan_modules(const struct np_config *cfg, const struct np_facts *facts,
-			struct np_actions *out, struct np_err *err)
-{
-	for (size_t i = 0; i < facts->kmods.n; i++) {
-		const struct np_kmod *mod = &facts->kmods.v[i];
-		struct np_action *a;
-
-		if (mod->state != NP_KMOD_ABSENT || !mod->lookup || mod->lookup->builtin ||
-		    np_module_require(cfg, facts, mod->name) == NP_REQUIRE_NO ||
-		    np_kmod_loadable(mod->lookup, false, NULL) < 0)
-			continue;
-		a = np_actions_add(out, NP_ACTION_MODULE);
-		if (!a)
-			return np_err_nomem(err);
-		a->to_value = 1;
-		np_strcpy(a->module, sizeof(a->module), mod->name);
-		np_strcpy(a->options, sizeof(a->options), module_options(cfg, mod->name));
-	}
-	return 0;
-}
-
 int np_plan_make(const struct np_config *cfg, const struct np_facts *facts, unsigned int parts,
 		 struct np_actions *out, struct np_err *err)
 {
@@ -214,7 +182,7 @@ int np_plan_make(const struct np_config *cfg, const struct np_facts *facts, unsi
 	int r = 0;
 
 	if (parts & NP_PLAN_MODULES)
-		r = plan_modules(cfg, facts, &actions, err);
+		r = np_plan_modules(cfg, facts, &actions, err);
 	if (r == 0 && (parts & ~(unsigned int)NP_PLAN_MODULES)) {
 		r = np_select(cfg, facts, &sel, err);
 		if (r == -ENODEV && actions.n > 0) {

@@ -35,6 +35,10 @@ int np_plan_addresses(const struct np_selected_netdev *sel, struct np_actions *o
 /* Is the broadcast address the one of its prefix (or is there none to have)? */
 bool np_broadcast_is_right(const struct np_netdev_addr *addr);
 
+/* Modules to load, and the node of gdrdrv; part of np_plan_make. */
+int np_plan_modules(const struct np_config *cfg, const struct np_facts *facts,
+		    struct np_actions *out, struct np_err *err) np_must_check;
+
 /* The files; part of np_plan_make. */
 int np_plan_files(const struct np_config *cfg, const struct np_facts *facts,
 		  const struct np_selection *sel, struct np_actions *out,

@@ -3,6 +3,7 @@
 #include <linux/rtnetlink.h>
 #include <string.h>
 
+#include "agent/module_policy.h"
 #include "agent/nccl_conf.h"
 #include "agent/plan.h"
 
@@ -237,6 +238,10 @@ int np_plan_file_content(const struct np_config *cfg, const struct np_facts *fac
 {
 	if (fact->role == NP_ROLE_NCCL_HOME || fact->role == NP_ROLE_NCCL_ETC)
 		return nccl_content(cfg, facts, sel, fact, wanted, content, err);
+	if (fact->role == NP_ROLE_MODULES_LOAD || fact->role == NP_ROLE_MODPROBE)
+		return np_module_file_content(cfg, facts, fact->role, wanted, content) < 0 ?
+			       np_err_nomem(err) :
+			       0;
 	return ucx_content(cfg, facts, sel, fact->role, wanted, content, err);
 }
 
@@ -267,9 +272,11 @@ static int add_file_action(const struct np_target_file *f, bool has_new, struct 
 	return a->old_content.failed || a->new_content.failed ? -ENOMEM : 0;
 }
 
-/* A profile script that is nodeprep's own and no longer asked for. */
+/* A file that is nodeprep's own and no longer asked for. */
 static bool is_leftover(const struct np_config *cfg, const struct np_file_fact *fact)
 {
+	if (fact->role == NP_ROLE_MODULES_LOAD || fact->role == NP_ROLE_MODPROBE)
+		return fact->file.status == NP_TARGET_PRESENT;
 	return cfg->ucx.profile == NP_UCX_OFF && fact->file.status == NP_TARGET_PRESENT &&
 	       (fact->role == NP_ROLE_PROFILE_SH || fact->role == NP_ROLE_PROFILE_CSH ||
 		fact->role == NP_ROLE_UCX_ENV);

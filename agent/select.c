@@ -63,23 +63,6 @@ int np_usable_ports(const struct np_config *cfg, const struct np_facts *facts, s
 	return 0;
 }
 
-enum np_require np_module_require(const struct np_config *cfg, const struct np_facts *facts,
-				  const char *name)
-{
-	static const char *const fabric[] = { "ib_umad", "ib_uverbs", "ib_ipoib", "rdma_ucm" };
-
-	for (size_t i = 0; i < cfg->n_modules; i++)
-		if (strcmp(cfg->modules[i].name, name) == 0 &&
-		    cfg->modules[i].require != NP_REQUIRE_AUTO)
-			return cfg->modules[i].require;
-	if (strcmp(name, "gdrdrv") == 0)
-		return facts->gpus.n > 0 ? NP_REQUIRE_AUTO : NP_REQUIRE_NO;
-	for (size_t i = 0; i < NP_ARRAY_SIZE(fabric); i++)
-		if (strcmp(name, fabric[i]) == 0)
-			return facts->cas.n > 0 ? NP_REQUIRE_AUTO : NP_REQUIRE_NO;
-	return NP_REQUIRE_NO;
-}
-
 /* Children (ib0.8001) are never meant unless named. */
 static bool is_candidate(const struct np_netdev *dev)
 {

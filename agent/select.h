@@ -29,11 +29,6 @@ int np_select(const struct np_config *cfg, const struct np_facts *facts, struct 
 void np_selection_done(struct np_selection *sel);
 #define np_auto_selection np_auto(np_selection_done)
 
-/* What is asked of a module here: what the configuration says, else AUTO for those
- * that a node of this kind is expected to have, else NO. */
-enum np_require np_module_require(const struct np_config *cfg, const struct np_facts *facts,
-				  const char *name);
-
 enum np_port_role {
 	NP_PORT_WANTED,
 	NP_PORT_IGNORED,	/* [ports] ignore */

@@ -1,25 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/show.h"
+#include "agent/show_help.h"
 
 #include <errno.h>
 #include <linux/if_addr.h>
 #include <linux/rtnetlink.h>
 #include <stdio.h>
 #include <string.h>
-
-/* Names and contents from outside need not be UTF-8. */
-static json_t *text(const char *s)
-{
-	json_t *value = json_string(s);
-	char shown[512];
-
-	return value ? value : json_string(np_printable(s, shown, sizeof(shown)));
-}
-
-static json_t *text_or_null(const char *s)
-{
-	return s && *s ? text(s) : json_null();
-}
 
 static json_t *guid_text(uint64_t guid)
 {
@@ -35,7 +22,7 @@ static json_t *strings(const struct np_strv *list)
 	json_t *array = json_array();
 
 	for (size_t i = 0; i < list->n; i++)
-		json_array_append_new(array, text_or_null(list->v[i]));
+		json_array_append_new(array, np_json_text_or_null(list->v[i]));
 	return array;
 }
 
@@ -63,25 +50,25 @@ static json_t *show_port(const struct np_ca *ca, const struct np_port *port)
 {
 	json_t *o = json_object(), *pkeys = json_array();
 
-	json_object_set_new(o, "ca", text_or_null(ca->name));
+	json_object_set_new(o, "ca", np_json_text_or_null(ca->name));
 	json_object_set_new(o, "port", json_integer(port->num));
 	json_object_set_new(o, "state", json_string(np_port_state_str(port->state)));
 	json_object_set_new(o, "phys_state", json_string(np_phys_state_str(port->phys_state)));
-	json_object_set_new(o, "rate", text_or_null(port->rate));
+	json_object_set_new(o, "rate", np_json_text_or_null(port->rate));
 	json_object_set_new(o, "rate_gbps",
 			    port->rate_gbps > 0 ? json_real(port->rate_gbps) : json_null());
 	json_object_set_new(o, "width",
 			    port->width ? json_sprintf("%dX", port->width) : json_null());
-	json_object_set_new(o, "speed", text_or_null(port->speed));
+	json_object_set_new(o, "speed", np_json_text_or_null(port->speed));
 	json_object_set_new(o, "lid", port->has_lid ? json_integer(port->lid) : json_null());
 	json_object_set_new(o, "sm_lid",
 			    port->has_sm_lid ? json_integer(port->sm_lid) : json_null());
 	json_object_set_new(o, "link_layer", json_string(np_link_layer_str(port->link_layer)));
-	json_object_set_new(o, "gid", text_or_null(port->gid));
+	json_object_set_new(o, "gid", np_json_text_or_null(port->gid));
 	json_object_set_new(o, "guid", guid_text(port->guid));
-	json_object_set_new(o, "ca_type", text_or_null(ca->ca_type));
-	json_object_set_new(o, "fw_ver", text_or_null(ca->fw_ver));
-	json_object_set_new(o, "board_id", text_or_null(ca->board_id));
+	json_object_set_new(o, "ca_type", np_json_text_or_null(ca->ca_type));
+	json_object_set_new(o, "fw_ver", np_json_text_or_null(ca->fw_ver));
+	json_object_set_new(o, "board_id", np_json_text_or_null(ca->board_id));
 	json_object_set_new(o, "node_guid", guid_text(ca->node_guid));
 	json_object_set_new(o, "management_only", json_boolean(ca->management_only));
 	json_object_set_new(o, "netdevs", strings(&ca->netdevs));
@@ -116,7 +103,7 @@ static json_t *show_address(const struct np_netdev_addr *addr)
 	json_object_set_new(o, "address", json_string(np_inet_str(&addr->inet, address)));
 	json_object_set_new(o, "family",
 			    json_string(addr->inet.family == AF_INET6 ? "inet6" : "inet"));
-	json_object_set_new(o, "broadcast", text_or_null(broadcast));
+	json_object_set_new(o, "broadcast", np_json_text_or_null(broadcast));
 	json_object_set_new(o, "scope",
 			    json_string(addr->scope == RT_SCOPE_LINK ? "link" :
 					addr->scope == RT_SCOPE_HOST ? "host" :
@@ -164,14 +151,14 @@ static json_t *show_netdev(const struct np_netdev *dev)
 	bool ipoib = np_netdev_is_ipoib(dev);
 	char hwaddr[32 * 3];
 
-	json_object_set_new(o, "name", text_or_null(dev->name));
+	json_object_set_new(o, "name", np_json_text_or_null(dev->name));
 	json_object_set_new(o, "ifindex", json_integer(dev->ifindex));
 	json_object_set_new(o, "type",
 			    dev->type == 32  ? json_string("infiniband") :
 			    dev->type == 1   ? json_string("ether") :
 			    dev->type == 772 ? json_string("loopback") :
 					       json_sprintf("%u", dev->type));
-	json_object_set_new(o, "kind", text_or_null(dev->kind));
+	json_object_set_new(o, "kind", np_json_text_or_null(dev->kind));
 	json_object_set_new(o, "mode",
 			    ipoib && dev->mode != NP_IPOIB_MODE_UNKNOWN ?
 				    json_string(np_ipoib_mode_str(dev->mode)) :
@@ -186,14 +173,14 @@ static json_t *show_netdev(const struct np_netdev *dev)
 	for (size_t i = 0; i < dev->n_addrs; i++)
 		json_array_append_new(addresses, show_address(&dev->addrs[i]));
 	json_object_set_new(o, "addresses", addresses);
-	json_object_set_new(o, "ca", text_or_null(dev->ca));
+	json_object_set_new(o, "ca", np_json_text_or_null(dev->ca));
 	json_object_set_new(o, "port", dev->port ? json_integer(dev->port) : json_null());
 	json_object_set_new(o, "port_guid", guid_text(dev->port_guid));
 	json_object_set_new(o, "pkey",
 			    dev->has_pkey ? json_sprintf("0x%04x", dev->pkey) : json_null());
 	json_object_set_new(o, "umcast", ipoib ? tri(dev->umcast) : json_null());
 	json_object_set_new(o, "altnames", strings(&dev->altnames));
-	json_object_set_new(o, "manager", text_or_null(dev->manager));
+	json_object_set_new(o, "manager", np_json_text_or_null(dev->manager));
 	json_object_set_new(o, "statistics", show_statistics(dev));
 	return o;
 }
@@ -207,40 +194,7 @@ static json_t *show_netdevs(const struct np_facts *facts)
 	return list;
 }
 
-/* ---- modules, GPUs, config ---- */
-
-static json_t *show_modules(const struct np_facts *facts)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < facts->kmods.n; i++) {
-		const struct np_kmod *mod = &facts->kmods.v[i];
-
-		json_array_append_new(
-			list, json_pack("{s:s, s:s, s:o, s:o}", "name", mod->name, "state",
-					np_kmod_state_str(mod->state), "version",
-					text_or_null(mod->version), "refcnt",
-					mod->refcnt < 0 ? json_null() : json_integer(mod->refcnt)));
-	}
-	return list;
-}
-
-static json_t *show_gpus(const struct np_facts *facts)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < facts->gpus.n; i++) {
-		const struct np_gpu *gpu = &facts->gpus.v[i];
-
-		json_array_append_new(
-			list,
-			json_pack("{s:s, s:o, s:o, s:o}", "pci_address", gpu->pci_address,
-				  "device_id", json_sprintf("0x%04x", gpu->device_id), "numa_node",
-				  gpu->numa_node < 0 ? json_null() : json_integer(gpu->numa_node),
-				  "driver", text_or_null(gpu->driver)));
-	}
-	return list;
-}
+/* ---- config ---- */
 
 static json_t *show_config(const struct np_config *cfg)
 {
@@ -252,9 +206,9 @@ static json_t *show_config(const struct np_config *cfg)
 		return NULL;
 	list = json_array();
 	for (size_t i = 0; i < n; i++)
-		json_array_append_new(list,
-				      json_pack("{s:o, s:s, s:o}", "section", text(rows[i].section),
-						"key", rows[i].key, "value", text(rows[i].value)));
+		json_array_append_new(
+			list, json_pack("{s:o, s:s, s:o}", "section", np_json_text(rows[i].section),
+					"key", rows[i].key, "value", np_json_text(rows[i].value)));
 	np_config_rows_free(rows, n);
 	return list;
 }
@@ -271,9 +225,9 @@ int np_show_add(json_t *show, const char *noun, const struct np_config *cfg,
 	else if (strcmp(noun, "netdevs") == 0)
 		list = show_netdevs(facts);
 	else if (strcmp(noun, "modules") == 0)
-		list = show_modules(facts);
+		list = np_show_modules(facts);
 	else if (strcmp(noun, "gpus") == 0)
-		list = show_gpus(facts);
+		list = np_show_gpus(facts);
 	else if (strcmp(noun, "config") == 0)
 		list = show_config(cfg);
 	else

@@ -103,6 +103,46 @@ static void text_netdevs(const json_t *list, struct np_buf *out)
 	}
 }
 
+static void add_list(const json_t *list, struct np_buf *out)
+{
+	const json_t *value;
+	size_t i;
+
+	json_array_foreach (list, i, value)
+		np_buf_printf(out, "%s%s", i ? "," : "", json_string_value(value));
+}
+
+/* key=value; what is null or empty is left out (false: nothing was added). */
+static bool add_pair(const char *gap, const char *key, const json_t *value, struct np_buf *out)
+{
+	if (json_is_null(value) || json_is_object(value) ||
+	    (json_is_array(value) && json_array_size(value) == 0))
+		return false;
+	np_buf_printf(out, "%s%s=", gap, key);
+	if (json_is_string(value))
+		np_buf_str(out, json_string_value(value));
+	else if (json_is_array(value))
+		add_list(value, out);
+	else if (json_is_boolean(value))
+		np_buf_str(out, json_is_true(value) ? "yes" : "no");
+	else
+		np_buf_printf(out, "%lld", (long long)json_integer_value(value));
+	return true;
+}
+
+/* The second line of a row that has an object in it. */
+static void text_node(const json_t *node, struct np_buf *out)
+{
+	const json_t *value;
+	const char *key, *gap = "\t";
+
+	json_object_foreach ((json_t *)node, key, value)
+		if (add_pair(gap, key, value, out))
+			gap = " ";
+	if (node)
+		np_buf_str(out, "\n");
+}
+
 /* Any other noun: a line an entry, key=value. */
 static void text_rows(const json_t *list, struct np_buf *out)
 {
@@ -114,16 +154,11 @@ static void text_rows(const json_t *list, struct np_buf *out)
 		const char *gap = "";
 
 		json_object_foreach ((json_t *)row, key, value) {
-			if (json_is_null(value))
-				continue;
-			if (json_is_string(value))
-				np_buf_printf(out, "%s%s=%s", gap, key, json_string_value(value));
-			else
-				np_buf_printf(out, "%s%s=%lld", gap, key,
-					      (long long)json_integer_value(value));
-			gap = " ";
+			if (add_pair(gap, key, value, out))
+				gap = " ";
 		}
 		np_buf_str(out, "\n");
+		text_node(json_object_get(row, "node"), out);
 	}
 }
 

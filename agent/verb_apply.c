@@ -9,6 +9,7 @@
 #include "agent/judge.h"
 #include "agent/lock.h"
 #include "agent/plan.h"
+#include "agent/probe_addresses.h"
 #include "agent/selftest_run.h"
 #include "agent/wait.h"
 #include "base/child.h"
@@ -27,15 +28,38 @@ struct apply {
 	struct np_netlink *nl;
 	struct np_facts facts;
 	struct np_selection sel;
+	bool no_probe;
 	bool waited;
 	bool refused; /* the node must not be changed like this: exit 3 */
 };
 
+/* A module that did not load, or a node that could not be made, is not tried again. */
+static void note_failures(struct apply *ap)
+{
+	const struct np_actions *actions = &ap->result->actions;
+
+	for (size_t i = 0; i < actions->n; i++) {
+		const struct np_action *a = &actions->v[i];
+
+		if (a->status != NP_STATUS_FAILED)
+			continue;
+		if (a->kind == NP_ACTION_GDRDRV_NODE)
+			ap->facts.gdrdrv_node_failed = true;
+		for (size_t k = 0; a->kind == NP_ACTION_MODULE && k < ap->facts.kmods.n; k++)
+			if (np_streq(ap->facts.kmods.v[k].name, a->module))
+				ap->facts.kmods.v[k].load_failed = true;
+	}
+}
+
 static int observe_facts(struct apply *ap)
 {
+	int r;
+
 	np_selection_done(&ap->sel);
 	np_facts_done(&ap->facts);
-	return np_observe(ap->cfg, NP_OBSERVE_WANTED, &ap->facts, &ap->result->error);
+	r = np_observe(ap->cfg, NP_OBSERVE_WANTED, &ap->facts, &ap->result->error);
+	note_failures(ap);
+	return r;
 }
 
 static int select_netdevs(struct apply *ap)
@@ -80,8 +104,10 @@ static void drop_failed(struct np_actions *planned, const struct np_actions *all
 	planned->n = kept;
 }
 
-/* Runs what the plan says for @parts. Returns the number of actions, or < 0. */
-static int run_plan(struct apply *ap, unsigned int parts)
+/* Runs what the plan says for @parts, of which @keep (or NULL) leaves what it likes.
+ * Returns the number of actions, or < 0. */
+static int run_plan(struct apply *ap, unsigned int parts,
+		    void (*keep)(const struct np_facts *facts, struct np_actions *planned))
 {
 	np_auto_actions struct np_actions planned = { 0 };
 	struct np_actions *all = &ap->result->actions;
@@ -91,6 +117,8 @@ static int run_plan(struct apply *ap, unsigned int parts)
 	ap->refused |= r < 0 && r != -ENOMEM;
 	if (r < 0)
 		return r;
+	if (keep)
+		keep(&ap->facts, &planned);
 	drop_failed(&planned, all);
 	n = planned.n;
 	if (n == 0)
@@ -135,7 +163,7 @@ static int wait_for_netdevs(struct apply *ap)
 /* Modules first: without them there may be no netdev to speak of. */
 static int load_modules(struct apply *ap)
 {
-	int changed = run_plan(ap, NP_PLAN_MODULES);
+	int changed = run_plan(ap, NP_PLAN_MODULES, NULL);
 
 	if (changed < 0)
 		return changed;
@@ -167,13 +195,39 @@ static int preflight(struct apply *ap)
 	return r;
 }
 
+/* An address goes on when nobody on the fabric has it. The question needs a netdev that
+ * is up; where it is up already nothing is touched before. */
+static int probe_addresses(struct apply *ap)
+{
+	np_auto_actions struct np_actions planned = { 0 };
+	int r;
+
+	if (ap->no_probe)
+		return 0;
+	r = run_plan(ap, NP_PLAN_NETDEVS, np_probe_keep_links);
+	if (r > 0)
+		r = observe(ap);
+	if (r < 0)
+		return r;
+	r = np_plan_make(ap->cfg, &ap->facts, NP_PLAN_NETDEVS, &planned, &ap->result->error);
+	if (r == 0)
+		r = np_probe_planned(ap->cfg, &ap->facts, &planned, &ap->result->checks,
+				     &ap->result->error);
+	ap->refused |= r < 0 && r != -ENOMEM && r != -EINTR;
+	return r;
+}
+
 /* Rounds until the plan is empty. Returns 0 or a negative errno. */
 static int converge(struct apply *ap)
 {
 	for (int round = 0; round < MAX_ROUNDS; round++) {
-		bool alone = !ap->waited && np_wait_needed(ap->cfg, &ap->facts, &ap->sel);
-		int changed = run_plan(ap, alone ? NP_PLAN_NETDEVS : NP_PLAN_ALL), r;
+		int changed, r = probe_addresses(ap);
+		bool alone;
 
+		if (r < 0)
+			return r;
+		alone = !ap->waited && np_wait_needed(ap->cfg, &ap->facts, &ap->sel);
+		changed = run_plan(ap, alone ? NP_PLAN_NETDEVS : NP_PLAN_ALL, NULL);
 		if (changed < 0)
 			return changed;
 		if (changed > 0) {
@@ -201,7 +255,6 @@ static int roll_back(struct apply *ap)
 {
 	struct np_result *result = ap->result;
 	struct np_err why = result->error, undo = { 0 };
-	bool touched = any_done(&result->actions);
 	size_t lost = ap->nl ? np_rollback(ap->nl, &result->actions, &undo) : 0;
 
 	result->error = why;
@@ -210,26 +263,29 @@ static int roll_back(struct apply *ap)
 			    "look at the actions marked done: %zu could not be undone (%s)", lost,
 			    undo.message);
 	result->changed = lost > 0;
-	/* a refusal before anything was done has nothing to take back */
-	if (!touched && ap->refused)
+	/* a refusal of which nothing is left but loaded modules (docs/decisions/0007) */
+	if (ap->refused && lost == 0)
 		return np_verb_fail(result, NP_EXIT_REFUSED);
 	if (result->actions.n == 0 && why.num != -EINTR)
 		return np_verb_fail(result, NP_EXIT_INTERNAL);
 	return np_verb_fail(result, NP_EXIT_ROLLED_BACK);
 }
 
-/* Why a module did not load is better told by the attempt than by what is on disk. */
+/* Why a module did not load, or its node was not made, is better told by the attempt. */
 static void tell_module_failures(struct np_result *result)
 {
 	for (size_t i = 0; i < result->actions.n; i++) {
 		const struct np_action *a = &result->actions.v[i];
 
-		if (a->kind != NP_ACTION_MODULE || a->status != NP_STATUS_FAILED)
+		const char *name = a->kind == NP_ACTION_GDRDRV_NODE ? "gdrdrv" : a->module;
+
+		if ((a->kind != NP_ACTION_MODULE && a->kind != NP_ACTION_GDRDRV_NODE) ||
+		    a->status != NP_STATUS_FAILED)
 			continue;
 		for (size_t k = 0; k < result->checks.n; k++) {
 			struct np_check *c = &result->checks.v[k];
 
-			if (!np_streq(c->id, "module") || !np_streq(c->target, a->module) ||
+			if (!np_streq(c->id, "module") || !np_streq(c->target, name) ||
 			    c->status == NP_CHECK_OK)
 				continue;
 			np_strcpy(c->code, sizeof(c->code), a->failure_code);
@@ -320,7 +376,7 @@ static int finish(struct apply *ap, const struct np_cli *cli)
 
 int np_verb_apply(const struct np_cli *cli, struct np_config *cfg, struct np_result *result)
 {
-	struct apply ap = { .cfg = cfg, .result = result };
+	struct apply ap = { .cfg = cfg, .result = result, .no_probe = cli->no_probe };
 	_cleanup_close_ int lock = -1;
 	int r;
 

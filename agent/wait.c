@@ -64,6 +64,14 @@ static void refresh_ports(const struct np_config *cfg, struct np_facts *facts)
 	}
 }
 
+static int gone(const struct np_netdev *dev, struct np_err *err)
+{
+	np_err_set(err, -ENODEV, "netdev.gone", "%s went away while it was waited for%s%s",
+		   dev->name, dev->ca[0] ? ", and its HCA may be gone: " : "", dev->ca);
+	np_err_hint(err, "look for its HCA in the kernel log, and run it again when it is back");
+	return -ENODEV;
+}
+
 int np_wait_ready(const struct np_config *cfg, struct np_netlink *nl, struct np_facts *facts,
 		  const struct np_selection *sel, int timeout_s, struct np_err *err)
 {
@@ -99,7 +107,7 @@ int np_wait_ready(const struct np_config *cfg, struct np_netlink *nl, struct np_
 						       left < POLL_MS ? (int)left : POLL_MS, err);
 
 			if (r < 0)
-				return r;
+				return r == -ENODEV ? gone(sel->netdevs[netdev].dev, err) : r;
 			netdev += r == 1;
 		} else {
 			np_sleep_ms(left < POLL_MS ? (int)left : POLL_MS);

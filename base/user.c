@@ -11,6 +11,7 @@
 #include "base/str.h"
 
 #define PASSWD_ENTRY_MAX 16384
+#define GROUP_ENTRY_MAX	 (PASSWD_ENTRY_MAX * 64)
 
 static int fill(const struct passwd *entry, struct np_user *out, struct np_err *err)
 {
@@ -47,6 +48,27 @@ int np_user_by_name(const char *name, struct np_user *out, struct np_err *err)
 	}
 	return np_err_set(err, -r, "usage.user", "cannot look up user \"%s\": %s", shown,
 			  strerror(r));
+}
+
+int np_group_by_name(const char *name, gid_t *out)
+{
+	/* a group of thousands of members is one long entry */
+	for (size_t size = PASSWD_ENTRY_MAX; size <= GROUP_ENTRY_MAX; size *= 4) {
+		_cleanup_free_ char *memory = malloc(size);
+		struct group entry, *found = NULL;
+		int r;
+
+		if (!memory)
+			return -ENOMEM;
+		r = getgrnam_r(name, &entry, memory, size, &found);
+		if (found) {
+			*out = found->gr_gid;
+			return 0;
+		}
+		if (r != ERANGE)
+			return r == 0 || r == ESRCH ? -ENOENT : -r;
+	}
+	return -ERANGE;
 }
 
 int np_user_by_uid(uid_t uid, struct np_user *out, struct np_err *err)

@@ -19,6 +19,9 @@ struct np_user {
  * with message. np_user_done frees. */
 int np_user_by_name(const char *name, struct np_user *out, struct np_err *err) np_must_check;
 int np_user_by_uid(uid_t uid, struct np_user *out, struct np_err *err) np_must_check;
+/* A group's number by the group database (getgrnam_r). Returns 0, -ENOENT (no such
+ * group) or another negative errno; sets no message. */
+int np_group_by_name(const char *name, gid_t *out) np_must_check;
 void np_user_done(struct np_user *user);
 #define np_auto_user np_auto(np_user_done)
 

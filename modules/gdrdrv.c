@@ -15,8 +15,6 @@
 #include "modules/lookup.h"
 #include "modules/private.h"
 
-#define NODE "/dev/gdrdrv"
-
 /* Interface of gdrcopy's kernel driver (src/gdrdrv/gdrdrv.h there, 2.0 and newer).
  * The request's size is that of a pointer: so it was declared, and so it stays. */
 struct gdrdrv_version {
@@ -172,7 +170,7 @@ void np_gdrdrv_observe(struct np_gdrdrv *out)
 {
 	memset(out, 0, sizeof(*out));
 	out->persistent_mapping = -1;
-	np_gdrdrv_observe_node(NODE, read_major(), out);
+	np_gdrdrv_observe_node(NP_GDRDRV_NODE, read_major(), out);
 	if (out->major >= 0)
 		read_params(out);
 }

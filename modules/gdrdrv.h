@@ -11,6 +11,8 @@
 
 struct np_kmod_lookup;
 
+#define NP_GDRDRV_NODE "/dev/gdrdrv" /* where libgdrapi looks for it */
+
 /* The first rungs of gdrcopy's kernel side: registered major -> node -> open ->
  * handshake. It stops at the first that fails and keeps its errno; an errno of
  * -1 is a rung that was not reached. */

@@ -26,6 +26,7 @@ struct np_kmod {
 	char version[64];	       /* "" = none given */
 	int refcnt;		       /* -1 = unknown */
 	struct np_kmod_lookup *lookup; /* owned; NULL until np_kmods_look_up */
+	bool load_failed;	       /* set by a caller that tried: not to be tried again */
 };
 
 struct np_kmods {

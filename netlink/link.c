@@ -86,12 +86,13 @@ static void take_promote(struct np_netdev *dev, struct nlattr *af_spec)
 			conf[IPV4_DEVCONF_PROMOTE_SECONDARIES - 1] ? NP_TRI_YES : NP_TRI_NO;
 }
 
-static void take_hwaddr(struct np_netdev *dev, const struct nlattr *attr)
+/* Takes an address of up to @size bytes; returns its length, 0 = none. */
+static uint8_t take_hwaddr(uint8_t *out, size_t size, const struct nlattr *attr)
 {
-	if (!attr || nla_len(attr) > (int)sizeof(dev->hwaddr))
-		return;
-	dev->hwaddr_len = (uint8_t)nla_len(attr);
-	np_attr_bytes(attr, dev->hwaddr, dev->hwaddr_len);
+	if (!attr || nla_len(attr) > (int)size)
+		return 0;
+	np_attr_bytes(attr, out, (size_t)nla_len(attr));
+	return (uint8_t)nla_len(attr);
 }
 
 int np_link_parse(const struct nlmsghdr *nlh, struct np_netdev *dev)
@@ -118,7 +119,9 @@ int np_link_parse(const struct nlmsghdr *nlh, struct np_netdev *dev)
 	/* A parent in another namespace has an index that means nothing here. */
 	if (!tb[IFLA_LINK_NETNSID])
 		dev->parent_ifindex = (int)np_attr_u32(tb[IFLA_LINK], 0);
-	take_hwaddr(dev, tb[IFLA_ADDRESS]);
+	dev->hwaddr_len = take_hwaddr(dev->hwaddr, sizeof(dev->hwaddr), tb[IFLA_ADDRESS]);
+	dev->hwbroadcast_len =
+		take_hwaddr(dev->hwbroadcast, sizeof(dev->hwbroadcast), tb[IFLA_BROADCAST]);
 	take_linkinfo(dev, tb[IFLA_LINKINFO]);
 	take_stats(dev, tb[IFLA_STATS64]);
 	take_promote(dev, tb[IFLA_AF_SPEC]);

@@ -45,7 +45,9 @@ struct np_netdev {
 	uint32_t mtu, min_mtu, max_mtu; /* bytes; max 0 = unknown */
 	uint8_t hwaddr[32];
 	uint8_t hwaddr_len; /* 20 for IPoIB; 0 = none */
-	int parent_ifindex; /* IFLA_LINK, 0 = none or in another network namespace */
+	uint8_t hwbroadcast[32];
+	uint8_t hwbroadcast_len; /* 20 for IPoIB; 0 = none, then it cannot send by itself */
+	int parent_ifindex;	 /* IFLA_LINK, 0 = none or in another network namespace */
 	uint64_t rx_bytes, tx_bytes, rx_packets, tx_packets, rx_errors, tx_errors;
 	bool has_stats;
 

@@ -37,7 +37,7 @@ static int connect_socket(struct np_netlink *nl)
 	int rc;
 
 	errno = 0;
-	rc = nl_connect(nl->sk, NETLINK_ROUTE);
+	rc = nl_connect(nl->sk, nl->protocol);
 	if (rc < 0)
 		return errno ? -errno : -EIO;
 	nl->fd = nl_socket_get_fd(nl->sk);
@@ -51,36 +51,52 @@ static int connect_socket(struct np_netlink *nl)
 	return 0;
 }
 
-static int open_socket(struct np_netlink **out, int groups, struct np_err *err)
+static int open_socket(struct np_netlink **out, int protocol, int groups)
 {
 	np_auto_netlink struct np_netlink *nl = calloc(1, sizeof(*nl));
 	int rc;
 
 	if (!nl)
-		return np_err_nomem(err);
+		return -ENOMEM;
 	nl->fd = -1;
+	nl->protocol = protocol;
 	nl->groups = groups;
 	nl->buf_size = RECV_SIZE;
 	nl->buf = malloc(nl->buf_size);
 	nl->sk = nl_socket_alloc();
 	if (!nl->buf || !nl->sk)
-		return np_err_nomem(err);
+		return -ENOMEM;
 	nl_socket_disable_auto_ack(nl->sk);
 	rc = connect_socket(nl);
-	if (rc < 0)
-		return np_nl_fail(NULL, rc, err, "netlink.open", "cannot open a rtnetlink socket");
-	*out = np_steal_pointer(&nl);
-	return 0;
+	if (rc == 0)
+		*out = np_steal_pointer(&nl);
+	return rc;
+}
+
+static int open_route(struct np_netlink **out, int groups, struct np_err *err)
+{
+	int rc = open_socket(out, NETLINK_ROUTE, groups);
+
+	if (rc == -ENOMEM)
+		return np_err_nomem(err);
+	return rc < 0 ?
+		       np_nl_fail(NULL, rc, err, "netlink.open", "cannot open a rtnetlink socket") :
+		       0;
 }
 
 int np_netlink_open(struct np_netlink **out, struct np_err *err)
 {
-	return open_socket(out, 0, err);
+	return open_route(out, 0, err);
+}
+
+int np_nl_open_protocol(struct np_netlink **out, int protocol)
+{
+	return open_socket(out, protocol, 0);
 }
 
 int np_nl_subscribe(struct np_netlink **out, int group, struct np_err *err)
 {
-	return open_socket(out, group, err);
+	return open_route(out, group, err);
 }
 
 void np_netlink_close(struct np_netlink **nl)

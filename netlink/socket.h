@@ -13,9 +13,10 @@
 
 struct np_netlink {
 	struct nl_sock *sk;
-	int fd;	     /* @sk's */
-	int groups;  /* RTNLGRP_* subscribed to, 0 = none */
-	bool strict; /* the kernel checks and filters dump requests */
+	int fd;	      /* @sk's */
+	int protocol; /* NETLINK_* */
+	int groups;   /* RTNLGRP_* subscribed to, 0 = none */
+	bool strict;  /* the kernel checks and filters dump requests */
 	char *buf;
 	size_t buf_size;
 	char reason[256]; /* extended ACK text of the last answer, "" = none */
@@ -37,6 +38,10 @@ int np_nl_get(struct np_netlink *nl, struct nl_msg *msg,
 int np_nl_dump(struct np_netlink *nl, struct nl_msg *msg,
 	       const struct np_nl_reader *reader) np_must_check;
 int np_nl_change(struct np_netlink *nl, struct nl_msg *msg) np_must_check;
+
+/* A socket of another netlink family (NETLINK_RDMA). np_netlink_close ends it. Returns 0
+ * or a negative errno, the kernel's own; sets no message. */
+int np_nl_open_protocol(struct np_netlink **out, int protocol) np_must_check;
 
 /* A second socket that hears @group (RTNLGRP_*), for waiting. */
 int np_nl_subscribe(struct np_netlink **out, int group, struct np_err *err) np_must_check;

@@ -6,5 +6,5 @@ DEPS_TEST := python3 python3-pytest python3-pytest-xdist python3-jsonschema libc
 DEPS_LINT := clang-format clang-tidy cppcheck shellcheck codespell mandoc pyflakes3
 DEPS_FUZZ := clang libclang-rt-14-dev libcmocka-dev
 # only `make vm-test` and `make demo-vm` install these
-DEPS_VM := python3 qemu-system-x86 linux-headers-amd64 linux-source-6.1 binutils cpio kmod xz-utils findutils
+DEPS_VM := python3 qemu-system-x86 linux-headers-amd64 linux-source-6.1 binutils cpio kmod xz-utils findutils e2fsprogs fakeroot
 DEPS := $(DEPS_BUILD) $(DEPS_TEST) $(DEPS_LINT)

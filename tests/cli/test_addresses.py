@@ -234,3 +234,27 @@ def test_c7_overlapping_subnet(node):
     check = done.check("netdev.subnet_overlap", "ib0")
     assert check["status"] == "warn" and "eth1" in check["message"]
     assert "10.0.0.0/20" in check["message"] and check["hint"]
+
+
+def test_what_cannot_be_asked_on_the_fabric(node):
+    """A TAP has no hardware address: the address goes on, and the report says that nobody
+    was asked. Only for what is added, and not where nobody shall be asked."""
+    one = node("guide.ini")
+    for verb, rc in (("plan", 0), ("check", 1)):
+        assert one.json(verb, "--ip", IP, rc=rc).checks(code="netdev.not_probed") == []
+    skip = one.apply().check("netdev.not_probed", "ib0")
+    assert skip["status"] == "skip" and "10.0.0.50" in skip["message"]
+    assert "no hardware address" in skip["message"]
+    assert one.ipv4() == ["10.0.0.50/24"]
+    assert one.apply().checks(code="netdev.not_probed") == []
+    # another length is no new address, and IPv6 looks for itself
+    done = one.json("apply", "--ip", "10.0.0.50/16", "--ip", "fd00::50/64", *QUICK, rc=0)
+    assert done.doc["changed"] is True and done.checks(code="netdev.not_probed") == []
+
+
+def test_no_probe(node):
+    one = node("guide.ini")
+    for verb in ("plan", "apply", "check"):
+        done = one.json(verb, "--ip", IP, "--no-probe", *QUICK, rc=0)
+        assert done.checks(code="netdev.not_probed") == []
+    assert one.ipv4() == ["10.0.0.50/24"]

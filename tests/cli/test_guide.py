@@ -33,7 +33,8 @@ def test_apply_does_it_all(guide):
     assert "connected" in running["message"] and "65520" in running["message"]
     assert {c["target"] for c in done.checks(code="module.loaded")} == {
         "ib_umad", "ib_uverbs", "ib_ipoib", "rdma_ucm"}
-    assert {c["status"] for c in done.doc["checks"]} == {"ok"}
+    # a TAP cannot ask the fabric
+    assert [c["code"] for c in done.doc["checks"] if c["status"] != "ok"] == ["netdev.not_probed"]
 
     # what the guide has the admin look at after ifconfig
     ib0 = json.loads(guide.text("ip", "-j", "addr", "show", "ib0"))[0]

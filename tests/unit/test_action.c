@@ -59,6 +59,20 @@ static void make_all(struct np_actions *list)
 	a->uid = 4294967294U;
 	a->gid = 1000;
 	a->attr = (struct np_file_attr){ .mode = 04755, .uid = 4294967294U, .gid = 0 };
+
+	a = np_actions_add(list, NP_ACTION_MODULE);
+	assert_non_null(a);
+	a->to_value = 1;
+	a->ignore_blacklist = true;
+	np_strcpy(a->module, sizeof(a->module), "gdrdrv");
+	np_strcpy(a->options, sizeof(a->options), "dbg_enabled=0 info_enabled=0");
+
+	a = np_actions_add(list, NP_ACTION_GDRDRV_NODE);
+	assert_non_null(a);
+	a->from_value = a->to_value = 511;
+	a->had_old = a->has_new = a->replaces = true;
+	a->attr = (struct np_file_attr){ .mode = 0600, .uid = 1000, .gid = 1000 };
+	a->new_attr = (struct np_file_attr){ .mode = 0660, .gid = 44 };
 }
 
 static void same_buf(const struct np_buf *a, const struct np_buf *b)
@@ -96,6 +110,11 @@ static void same(const struct np_action *a, const struct np_action *b)
 	assert_int_equal(a->has_new, b->has_new);
 	same_buf(&a->old_content, &b->old_content);
 	same_buf(&a->new_content, &b->new_content);
+	assert_string_equal(a->module, b->module);
+	assert_string_equal(a->options, b->options);
+	assert_int_equal(a->ignore_blacklist, b->ignore_blacklist);
+	assert_int_equal(a->replaces, b->replaces);
+	assert_memory_equal(&a->new_attr, &b->new_attr, sizeof(a->new_attr));
 	assert_int_equal(a->attr.mode, b->attr.mode);
 	assert_int_equal(a->attr.uid, b->attr.uid);
 	assert_int_equal(a->attr.gid, b->attr.gid);
@@ -353,8 +372,8 @@ static void test_move(void **state)
 	assert_null(from.v);
 	make_all(&from);
 	assert_int_equal(np_actions_move(&to, &from), 0);
-	assert_int_equal(to.n, 22);
-	same(&to.v[10], &to.v[21]);
+	assert_int_equal(to.n, 26);
+	same(&to.v[12], &to.v[25]);
 }
 
 /* ---- journal ---- */

@@ -79,7 +79,7 @@ static void test_every_option(void **state)
 	      &cli);
 	assert_string_equal(cli.ifname, "ib1");
 	assert_int_equal(cli.users.n, 2);
-	assert_true(cli.no_selftest && cli.dry_run && cli.quiet && cli.verbose);
+	assert_true(cli.no_selftest && cli.no_probe && cli.dry_run && cli.quiet && cli.verbose);
 	assert_string_equal(cli.config_path, "/x");
 	assert_int_equal(cli.timeout_s, -1);
 	assert_int_equal(cli.format, NP_FORMAT_TEXT);

@@ -269,6 +269,11 @@ static void test_bad_values(void **state)
 		{ "ports", "wait = 3601", "0 to 3600" },
 		{ "ports", "wait = 1.5", "0 to 3600" },
 		{ "module gdrdrv", "require = maybe", "auto, yes or no" },
+		{ "module gdrdrv", "mode = 0999", "octal" },
+		{ "module gdrdrv", "mode = 4755", "octal" },
+		{ "module gdrdrv", "mode = rw", "octal" },
+		{ "module gdrdrv", "group = a b", "name of a group" },
+		{ "module gdrdrv", "ignore_blacklist = perhaps", "yes or no" },
 		{ "nccl", "scope = everywhere", "both, home" },
 		{ "nccl", "socket_ifname = ib0 ib1", "without blanks" },
 		{ "nccl", "ib_hca = mlx5_0\t", NULL }, /* the reader cuts that one */

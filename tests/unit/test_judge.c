@@ -140,7 +140,7 @@ static void test_gdrdrv(void **state)
 	} cases[] = {
 		{ { .major = 240, .open_errno = -1, .handshake_errno = -1 },
 		  "gdrcopy.node_missing",
-		  "mknod" },
+		  "nodeprep apply" },
 		{ { .major = 240, .node_exists = true, .open_errno = -1, .handshake_errno = -1 },
 		  "gdrcopy.node_wrong",
 		  "major 240" },

@@ -25,6 +25,7 @@ static struct nl_msg *ipoib_link(void)
 	nla_put_u32(msg, IFLA_MTU, 65520);
 	nla_put_u8(msg, IFLA_CARRIER, 1);
 	nla_put(msg, IFLA_ADDRESS, sizeof(hwaddr), hwaddr);
+	nla_put(msg, IFLA_BROADCAST, sizeof(hwaddr), hwaddr);
 	outer = nla_nest_start(msg, IFLA_LINKINFO);
 	nla_put_string(msg, IFLA_INFO_KIND, "ipoib");
 	inner = nla_nest_start(msg, IFLA_INFO_DATA);
@@ -57,6 +58,8 @@ static void ipoib_by_netlink(void **state)
 	assert_int_equal(dev.pkey, 0x8001);
 	assert_int_equal(dev.umcast, NP_TRI_YES);
 	assert_int_equal(dev.hwaddr_len, 20);
+	assert_int_equal(dev.hwbroadcast_len, 20);
+	assert_int_equal(dev.hwbroadcast[19], 0x9c);
 	assert_int_equal(dev.carrier, NP_TRI_YES);
 	assert_int_equal(dev.promote_secondaries, NP_TRI_YES);
 	assert_int_equal(dev.altnames.n, 1);
@@ -79,6 +82,7 @@ static void parse_copy(const struct nlmsghdr *from, size_t len, size_t at, uint1
 		assert_true(dev.name[0]);
 		assert_true(strlen(dev.name) < sizeof(dev.name));
 		assert_true(dev.hwaddr_len <= sizeof(dev.hwaddr));
+		assert_true(dev.hwbroadcast_len <= sizeof(dev.hwbroadcast));
 	}
 }
 

@@ -313,6 +313,7 @@ static void pretend(struct np_facts *facts, const struct np_actions *actions)
 			break;
 		case NP_ACTION_ADDR_DEL:
 		case NP_ACTION_MODULE:
+		case NP_ACTION_GDRDRV_NODE:
 			fail();
 			break;
 		case NP_ACTION_FILE:

@@ -11,7 +11,7 @@ trap 'rm -rf "$WORK"' EXIT
 
 # The rungs' deadline is for real HCAs; an emulated processor needs more.
 PATIENT=(--timeout 90)
-[ "$HW" = 0 ] || PATIENT=()
+[ "$HW" = 0 ] || PATIENT=(${NODEPREP_HW_TIMEOUT:+--timeout "$NODEPREP_HW_TIMEOUT"})
 
 say() { echo "--- $*"; }
 fail() {
@@ -82,6 +82,14 @@ load_modules() {
 	modprobe -a ib_uverbs ib_umad ib_ipoib rdma_ucm
 }
 
+# reboot_node: ends this stage; the scenario runs again after the reboot with STAGE one
+# higher. In the systemd form only, and as many times as `# reboots:` says.
+STAGE=$(cat /vm/stage 2>/dev/null || echo 1)
+reboot_node() {
+	echo $((STAGE + 1)) >/vm/stage
+	exit 88
+}
+
 # ---- the software HCA (in the VM only) ----
 # softib_param NAME=VALUE...: for HCAs added from now on; tests/vm/softib/README.md has the list.
 softib_param() {
@@ -113,3 +121,41 @@ softib_node() {
 	IFNAME=${NODEPREP_HW_IFNAME:-ib0}
 }
 running() { [ "$(cat "/sys/class/net/$1/carrier" 2>/dev/null)" = 1 ]; }
+
+# ---- two nodes in one VM ----
+# two_nodes: network namespaces n1 and n2, each with its own HCA (mlx5_0, mlx5_1), its ib0
+# (down) and its files.
+two_nodes() {
+	local n
+	# must come before the first namespace; HCAs then belong to one namespace each
+	rdma system set netns exclusive
+	softib_add mlx5_0 mlx5_1
+	load_modules
+	wait_for 5 test -e /sys/class/net/ib1
+	for n in 1 2; do
+		ip netns add "n$n"
+		ip -n "n$n" link set lo up
+		rdma dev set "mlx5_$((n - 1))" netns "n$n"
+	done
+	for n in 1 2; do
+		mkdir -p "$WORK/n$n"/root "$WORK/n$n"/run "$WORK/n$n"/var/lib
+		cp -r /etc "$WORK/n$n/etc"
+		# the move made a new netdev, and it is still in the first namespace
+		wait_for 10 netdev_of "mlx5_$((n - 1))"
+		ip link set "$(netdev_of "mlx5_$((n - 1))")" netns "n$n" name ib0
+	done
+	must 0 ip -n n1 link show ib0
+	must 0 ip -n n2 link show ib0
+}
+# netdev_of HCA: by its GUID, which ends in the number of the HCA in the order of adding
+netdev_of() {
+	local file
+	file=$(grep -l ":0${1#mlx5_}\$" /sys/class/net/ib*/address) && basename "$(dirname "$file")"
+}
+# node N COMMAND...: on that node; its /etc, /root, /var and /run are its own.
+node() {
+	local n=$1
+	shift
+	ip netns exec "n$n" bash -c 'for d in etc root var run; do mount --bind "$0/$d" "/$d"; done
+		exec "$@"' "$WORK/n$n" "$@"
+}

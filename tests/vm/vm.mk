@@ -4,7 +4,7 @@
 VM := $(BUILD)/vm
 VM_SOFTIB := $(wildcard tests/vm/softib/*)
 
-.PHONY: vm-deps vm-build vm-test demo-vm
+.PHONY: vm-deps vm-build vm-images vm-test demo-vm
 
 vm-deps:
 	$(Q)packaging/install-deps $(DEPS_BUILD) $(DEPS_VM)
@@ -21,10 +21,16 @@ $(VM)/base.cpio: $(VM)/payload $(VM)/softib/softib.ko tests/vm/mkroot tests/vm/i
 	$(say) ROOT $@
 	$(Q)nice -n 5 tests/vm/mkroot $(VM)
 
+$(VM)/disk.ext4: $(VM)/base.cpio tests/vm/mkdisk $(wildcard tests/vm/boot/*)
+	$(say) DISK $@
+	$(Q)nice -n 5 tests/vm/mkdisk $(VM)
+
 # The programs come after the packages that building them needs.
 vm-build: vm-deps
 	$(Q)$(MAKE) all
-	$(Q)$(MAKE) $(VM)/base.cpio
+	$(Q)$(MAKE) vm-images
+vm-images: $(VM)/base.cpio $(VM)/disk.ext4
+	@:
 
 vm-test: vm-build
 	$(Q)nice -n 5 tests/vm/run --build $(BUILD) $(SCENARIOS)

@@ -22,6 +22,8 @@ cat "$WORK/json" "$WORK/err"
 [ "$SECONDS" -lt 25 ] || fail "apply went on for $SECONDS s"
 case $code in 1 | 3 | 4) ;; *) fail "exit $code" ;; esac
 holds '.schema == 1 and .ready == false'
+# it names what went, by the name that people know
+holds '.error == null or (.error.message | contains("ib0"))'
 find / -xdev \( -name '.*nodeprep*' -o -name '*.tmp' -o -name '.nccl.conf.*' \) -print >"$WORK/left"
 [ ! -s "$WORK/left" ] || fail "left behind: $(cat "$WORK/left")"
 

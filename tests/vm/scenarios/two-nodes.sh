@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2016 # jq and bash -c have their own $
+# shellcheck shell=bash
 # SPDX-License-Identifier: MIT
 # Two network namespaces as two nodes, each with its own HCA, ib0 and files: apply on both,
 # then ping, verbs rc and UCX rc from one to the other.
@@ -8,38 +8,7 @@
 
 # shellcheck source=/dev/null
 . "${VM_LIB:-/vm/lib.sh}"
-# Must come before the first namespace. HCAs then belong to one namespace each.
-rdma system set netns exclusive
-softib_add mlx5_0 mlx5_1
-load_modules
-wait_for 5 test -e /sys/class/net/ib1
-
-# node N COMMAND...: on that node; its /etc, /root, /var and /run are its own.
-node() {
-	local n=$1
-	shift
-	ip netns exec "n$n" bash -c 'for d in etc root var run; do mount --bind "$0/$d" "/$d"; done
-		exec "$@"' "$WORK/n$n" "$@"
-}
-for n in 1 2; do
-	ip netns add "n$n"
-	ip -n "n$n" link set lo up
-	rdma dev set "mlx5_$((n - 1))" netns "n$n"
-done
-# netdev_of HCA: by its GUID, which ends in the number of the HCA in the order of adding
-netdev_of() {
-	local file
-	file=$(grep -l ":0${1#mlx5_}\$" /sys/class/net/ib*/address) && basename "$(dirname "$file")"
-}
-for n in 1 2; do
-	mkdir -p "$WORK/n$n"/root "$WORK/n$n"/run "$WORK/n$n"/var/lib
-	cp -r /etc "$WORK/n$n/etc"
-	# the move made a new netdev, and it is still in the first namespace
-	wait_for 10 netdev_of "mlx5_$((n - 1))"
-	ip link set "$(netdev_of "mlx5_$((n - 1))")" netns "n$n" name ib0
-done
-must 0 ip -n n1 link show ib0
-must 0 ip -n n2 link show ib0
+two_nodes
 
 for n in 1 2; do
 	say "apply on node $n"

@@ -7,12 +7,13 @@
 
 # shellcheck source=/dev/null
 . "${VM_LIB:-/vm/lib.sh}"
+user=${NODEPREP_HW_USER:-alice}
+id "$user" >/dev/null 2>&1 || skip "no user $user here: NODEPREP_HW_USER=NAME"
 softib_node
 must 0 nodeprep apply --ip "$IP" --no-selftest
-user=${NODEPREP_HW_USER:-alice}
 nodeprep_json 0 selftest rc "${PATIENT[@]}"
 rung_is rc ok
 nodeprep_json 0 selftest tcp rc --run-as "$user" "${PATIENT[@]}"
 rung_is rc ok
 rung_is tcp ok
-must 0 setpriv --reuid "$user" --regid "$user" --clear-groups nodeprep selftest rc "${PATIENT[@]}"
+must 0 setpriv --reuid "$user" --regid "$(id -g "$user")" --clear-groups nodeprep selftest rc "${PATIENT[@]}"

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+#include "netlink/rdma.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <rdma/rdma_netlink.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "netlink/socket.h"
+
+#define NLDEV_TYPE(command) RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_##command)
+
+struct device {
+	uint32_t index;
+	char name[64];
+};
+
+struct collect {
+	struct device *devices;
+	size_t n_devices;
+	const struct device *device; /* whose queue pairs are being read */
+	uint32_t but_pid;
+	struct np_rdma_users *users;
+};
+
+static struct nlattr *find(const struct nlmsghdr *nlh, int type)
+{
+	return nla_find(nlmsg_attrdata(nlh, 0), nlmsg_attrlen(nlh, 0), type);
+}
+
+/* ---- devices ---- */
+
+static int take_device(const struct nlmsghdr *nlh, void *arg)
+{
+	struct nlattr *index = find(nlh, RDMA_NLDEV_ATTR_DEV_INDEX);
+	struct nlattr *name = find(nlh, RDMA_NLDEV_ATTR_DEV_NAME);
+	struct collect *c = arg;
+	struct device *v;
+
+	if (!index || nla_len(index) < (int)sizeof(uint32_t) || !name)
+		return 0;
+	v = reallocarray(c->devices, c->n_devices + 1, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	c->devices = v;
+	v += c->n_devices++;
+	v->index = nla_get_u32(index);
+	snprintf(v->name, sizeof(v->name), "%.*s", nla_len(name), (char *)nla_data(name));
+	return 0;
+}
+
+static void forget_devices(void *arg)
+{
+	struct collect *c = arg;
+
+	c->n_devices = 0;
+}
+
+/* ---- queue pairs ---- */
+
+static void read_command(struct np_rdma_user *user)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%u/comm", user->pid);
+	if (np_file_read_line_at(AT_FDCWD, path, user->command, sizeof(user->command)) < 0)
+		user->command[0] = '\0';
+}
+
+static int count_user(struct np_rdma_users *users, const char *ca, uint32_t pid)
+{
+	struct np_rdma_user *v;
+
+	for (size_t i = 0; i < users->n; i++) {
+		if (users->v[i].pid == pid && strcmp(users->v[i].ca, ca) == 0) {
+			users->v[i].queue_pairs++;
+			return 0;
+		}
+	}
+	v = reallocarray(users->v, users->n + 1, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	users->v = v;
+	v += users->n++;
+	memset(v, 0, sizeof(*v));
+	np_strcpy(v->ca, sizeof(v->ca), ca);
+	v->pid = pid;
+	v->queue_pairs = 1;
+	read_command(v);
+	return 0;
+}
+
+/* An entry of a user has a PID, one of the kernel a name. */
+static int take_queue_pairs(const struct nlmsghdr *nlh, void *arg)
+{
+	struct nlattr *table = find(nlh, RDMA_NLDEV_ATTR_RES_QP), *entry;
+	struct collect *c = arg;
+	int left, r = 0;
+
+	if (!table)
+		return 0;
+	nla_for_each_nested(entry, table, left)
+	{
+		struct nlattr *pid =
+			nla_find(nla_data(entry), nla_len(entry), RDMA_NLDEV_ATTR_RES_PID);
+
+		if (!pid || nla_len(pid) < (int)sizeof(uint32_t))
+			continue;
+		if (nla_get_u32(pid) != c->but_pid || c->but_pid == 0)
+			r = count_user(c->users, c->device->name, nla_get_u32(pid));
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static void forget_users(void *arg)
+{
+	struct collect *c = arg;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < c->users->n; i++)
+		if (strcmp(c->users->v[i].ca, c->device->name) != 0)
+			c->users->v[kept++] = c->users->v[i];
+	c->users->n = kept;
+}
+
+static int dump_devices(struct np_netlink *nl, struct collect *c)
+{
+	const struct np_nl_reader reader = { take_device, forget_devices, c };
+	np_auto_nl_msg struct nl_msg *msg = np_nl_msg(NLDEV_TYPE(GET), 0, NULL, 0);
+
+	return msg ? np_nl_dump(nl, msg, &reader) : -ENOMEM;
+}
+
+static int dump_queue_pairs(struct np_netlink *nl, struct collect *c)
+{
+	const struct np_nl_reader reader = { take_queue_pairs, forget_users, c };
+	np_auto_nl_msg struct nl_msg *msg = np_nl_msg(NLDEV_TYPE(RES_QP_GET), 0, NULL, 0);
+
+	if (!msg || nla_put_u32(msg, RDMA_NLDEV_ATTR_DEV_INDEX, c->device->index) < 0)
+		return -ENOMEM;
+	return np_nl_dump(nl, msg, &reader);
+}
+
+static int by_ca(const void *a, const void *b)
+{
+	const struct np_rdma_user *x = a, *y = b;
+	int order = np_natural_cmp(x->ca, y->ca);
+
+	return order ? order : (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+/* What a kernel says that has no RDMA, or no such command. */
+static bool is_unsupported(int r)
+{
+	return r == -EPROTONOSUPPORT || r == -EOPNOTSUPP || r == -EINVAL || r == -ENOENT;
+}
+
+static int observe(struct np_netlink *nl, struct collect *c)
+{
+	int r = dump_devices(nl, c);
+
+	for (size_t i = 0; i < c->n_devices && r == 0; i++) {
+		c->device = &c->devices[i];
+		r = dump_queue_pairs(nl, c);
+		/* it went in the meantime */
+		if (r == -ENODEV)
+			r = 0;
+	}
+	return r;
+}
+
+int np_rdma_users_observe(uint32_t but_pid, struct np_rdma_users *out, struct np_err *err)
+{
+	np_auto_netlink struct np_netlink *nl = NULL;
+	np_auto_rdma_users struct np_rdma_users users = { 0 };
+	struct collect c = { .but_pid = but_pid, .users = &users };
+	int r = np_nl_open_protocol(&nl, NETLINK_RDMA);
+
+	if (r == 0)
+		r = observe(nl, &c);
+	free(c.devices);
+	if (r == -ENOMEM)
+		return np_err_nomem(err);
+	memset(out, 0, sizeof(*out));
+	if (is_unsupported(r))
+		return 0;
+	if (r < 0)
+		return np_nl_fail(nl, r, err, "netlink.query", "cannot list users of the HCAs");
+	if (users.n)
+		qsort(users.v, users.n, sizeof(*users.v), by_ca);
+	*out = users;
+	out->known = true;
+	memset(&users, 0, sizeof(users));
+	return 0;
+}
+
+void np_rdma_users_done(struct np_rdma_users *list)
+{
+	if (!list)
+		return;
+	free(list->v);
+	memset(list, 0, sizeof(*list));
+}
