@@ -38,6 +38,7 @@ void np_config_done(struct np_config *cfg)
 		free(cfg->netdevs[i].addrs);
 	free(cfg->netdevs);
 	free(cfg->modules);
+	free(cfg->floors);
 	free(cfg->nccl_socket_ifname);
 	free(cfg->nccl_ib_hca);
 	free(cfg->ucx_tls);

@@ -40,6 +40,12 @@ struct np_want_module {
 	char group[33]; /* "" = not given */
 };
 
+/* [selftest] min_bandwidth_MBps.RUNG */
+struct np_floor {
+	char key[48];	 /* all of it */
+	double min_MBps; /* 10^6 bytes a second; 0 = none */
+};
+
 enum np_nccl_scope { NP_NCCL_BOTH, NP_NCCL_HOME, NP_NCCL_SYSTEM, NP_NCCL_OFF };
 
 struct np_config {
@@ -56,6 +62,9 @@ struct np_config {
 
 	struct np_want_module *modules;
 	size_t n_modules;
+
+	struct np_floor *floors;
+	size_t n_floors;
 
 	enum np_nccl_scope nccl_scope;
 	char *nccl_socket_ifname; /* NULL = by node */
@@ -101,6 +110,9 @@ int np_config_set(struct np_config *cfg, const char *section, const char *key, c
 /* The name between [ and ], whether keys follow or not. As np_config_set. */
 int np_config_section(struct np_config *cfg, const char *section, const char *where,
 		      struct np_err *err) np_must_check;
+
+/* The least bandwidth of @rung, in 10^6 bytes a second; 0 = none is configured. */
+double np_config_floor(const struct np_config *cfg, const char *rung);
 
 /* For show config: every key in force, one "section.key = value" a row. */
 struct np_config_row {

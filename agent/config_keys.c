@@ -4,22 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/config.h"
+#include "agent/config_site.h"
 #include "ibmad/ca.h"
 #include "modules/module.h"
 
-/* Where a key is being set, for the one error line. */
-struct site {
-	struct np_config *cfg;
-	const char *section; /* "netdev" */
-	const char *object;  /* "ib0", "" */
-	const char *key, *where;
-	struct np_err *err;
-};
-
-typedef int (*setter)(const struct site *s, const char *value);
-
-static int bad_value(const struct site *s, const char *value, const char *expected)
+int np_config_bad_value(const struct np_config_site *s, const char *value, const char *expected)
 {
 	char shown[80];
 
@@ -43,12 +32,12 @@ static int replace_text(char **slot, const char *value)
 
 /* ---- [netdev NAME] ---- */
 
-static struct np_want_netdev *netdev(const struct site *s)
+static struct np_want_netdev *netdev(const struct np_config_site *s)
 {
 	return np_config_netdev(s->cfg, s->object);
 }
 
-static int set_address(const struct site *s, const char *value)
+static int set_address(const struct np_config_site *s, const char *value)
 {
 	np_auto_strv struct np_strv parts = { 0 };
 	struct np_want_netdev *want = netdev(s);
@@ -61,8 +50,9 @@ static int set_address(const struct site *s, const char *value)
 
 		if (np_starts_with(parts.v[i], "hosts:") || np_starts_with(parts.v[i], "map:") ||
 		    np_starts_with(parts.v[i], "offset:"))
-			return bad_value(s, parts.v[i],
-					 "ADDR/LEN (address sources come in a later version)");
+			return np_config_bad_value(
+				s, parts.v[i],
+				"ADDR/LEN (address sources come in a later version)");
 		r = np_inet_parse(parts.v[i], &inet, s->err);
 		if (r < 0) {
 			np_err_context(s->err, "%s: [netdev %s] address", s->where, s->object);
@@ -78,7 +68,7 @@ static int set_address(const struct site *s, const char *value)
 }
 
 /* "auto", "mlx5_0:1", or a port GUID as sysfs and ibstat print it */
-static int set_match(const struct site *s, const char *value)
+static int set_match(const struct np_config_site *s, const char *value)
 {
 	struct np_want_netdev *want = netdev(s);
 	char digits[32];
@@ -100,12 +90,12 @@ static int set_match(const struct site *s, const char *value)
 		return 0;
 	}
 	if (np_port_name_parse(value, want->match_ca, &want->match_port, s->err) < 0)
-		return bad_value(s, value, "auto, CA:PORT or a port GUID");
+		return np_config_bad_value(s, value, "auto, CA:PORT or a port GUID");
 	want->match = NP_MATCH_PORT;
 	return 0;
 }
 
-static int set_mode(const struct site *s, const char *value)
+static int set_mode(const struct np_config_site *s, const char *value)
 {
 	struct np_want_netdev *want = netdev(s);
 
@@ -118,12 +108,12 @@ static int set_mode(const struct site *s, const char *value)
 	else if (strcmp(value, "keep") == 0)
 		want->mode = NP_IPOIB_MODE_UNKNOWN;
 	else
-		return bad_value(s, value, "connected, datagram or keep");
+		return np_config_bad_value(s, value, "connected, datagram or keep");
 	return 0;
 }
 
 /* IPoIB: 65520 in connected mode (RFC 4755), 576 is IPv4's own minimum (RFC 791) */
-static int set_mtu(const struct site *s, const char *value)
+static int set_mtu(const struct np_config_site *s, const char *value)
 {
 	struct np_want_netdev *want = netdev(s);
 	uint64_t mtu;
@@ -135,23 +125,25 @@ static int set_mtu(const struct site *s, const char *value)
 		return 0;
 	}
 	if (np_parse_u64(value, 10, 65520, &mtu) < 0 || mtu < 576)
-		return bad_value(s, value, "bytes from 576 to 65520, or keep");
+		return np_config_bad_value(s, value, "bytes from 576 to 65520, or keep");
 	want->mtu = (uint32_t)mtu;
 	return 0;
 }
 
-static int set_exclusive(const struct site *s, const char *value)
+static int set_exclusive(const struct np_config_site *s, const char *value)
 {
 	struct np_want_netdev *want = netdev(s);
 
 	if (!want)
 		return np_err_nomem(s->err);
-	return np_parse_bool(value, &want->exclusive) < 0 ? bad_value(s, value, "yes or no") : 0;
+	return np_parse_bool(value, &want->exclusive) < 0 ?
+		       np_config_bad_value(s, value, "yes or no") :
+		       0;
 }
 
 /* ---- [ports] ---- */
 
-static int set_port_list(const struct site *s, const char *value)
+static int set_port_list(const struct np_config_site *s, const char *value)
 {
 	struct np_strv *list =
 		strcmp(s->key, "devices") == 0 ? &s->cfg->port_devices : &s->cfg->port_ignore;
@@ -164,14 +156,15 @@ static int set_port_list(const struct site *s, const char *value)
 		int port;
 
 		if (np_port_name_parse(parts.v[i], ca, &port, s->err) < 0)
-			return bad_value(s, parts.v[i], "CA or CA:PORT, for example mlx5_0:1");
+			return np_config_bad_value(s, parts.v[i],
+						   "CA or CA:PORT, for example mlx5_0:1");
 		if (np_strv_add(list, parts.v[i]) < 0)
 			return np_err_nomem(s->err);
 	}
 	return 0;
 }
 
-static int set_min_rate(const struct site *s, const char *value)
+static int set_min_rate(const struct np_config_site *s, const char *value)
 {
 	np_auto_strv struct np_strv parts = { 0 };
 	uint64_t gbps;
@@ -180,129 +173,24 @@ static int set_min_rate(const struct site *s, const char *value)
 		return np_err_nomem(s->err);
 	if (parts.n == 0 || np_parse_u64(parts.v[0], 10, 100000, &gbps) < 0 ||
 	    (parts.n > 1 && strcmp(parts.v[1], "Gb/sec") != 0) || parts.n > 2)
-		return bad_value(s, value, "a rate in Gb/sec, for example 100");
+		return np_config_bad_value(s, value, "a rate in Gb/sec, for example 100");
 	s->cfg->min_rate_gbps = (double)gbps;
 	return 0;
 }
 
-static int set_wait(const struct site *s, const char *value)
+static int set_wait(const struct np_config_site *s, const char *value)
 {
 	uint64_t seconds;
 
 	if (np_parse_u64(value, 10, 3600, &seconds) < 0)
-		return bad_value(s, value, "seconds from 0 to 3600");
+		return np_config_bad_value(s, value, "seconds from 0 to 3600");
 	s->cfg->wait_s = (int)seconds;
-	return 0;
-}
-
-/* ---- [module NAME] ---- */
-
-static struct np_want_module *module(const struct site *s)
-{
-	struct np_config *cfg = s->cfg;
-	struct np_want_module *v;
-
-	for (size_t i = 0; i < cfg->n_modules; i++)
-		if (strcmp(cfg->modules[i].name, s->object) == 0)
-			return &cfg->modules[i];
-	v = reallocarray(cfg->modules, cfg->n_modules + 1, sizeof(*v));
-	if (!v)
-		return NULL;
-	cfg->modules = v;
-	v += cfg->n_modules++;
-	memset(v, 0, sizeof(*v));
-	np_strcpy(v->name, sizeof(v->name), s->object);
-	return v;
-}
-
-static int set_require(const struct site *s, const char *value)
-{
-	static const char *const names[] = { "auto", "yes", "no" };
-	struct np_want_module *want = module(s);
-
-	if (!want)
-		return np_err_nomem(s->err);
-	for (size_t i = 0; i < NP_ARRAY_SIZE(names); i++) {
-		if (strcmp(value, names[i]) == 0) {
-			want->require = (enum np_require)i;
-			return 0;
-		}
-	}
-	return bad_value(s, value, "auto, yes or no");
-}
-
-static int set_module_options(const struct site *s, const char *value)
-{
-	struct np_want_module *want = module(s);
-
-	if (!want)
-		return np_err_nomem(s->err);
-	for (const char *c = value; *c; c++)
-		if (*c < ' ' || *c > '~')
-			return bad_value(s, value, "NAME=VALUE ... in plain text");
-	if (!np_strcpy(want->options, sizeof(want->options), value))
-		return bad_value(s, value, "at most 159 characters");
-	return 0;
-}
-
-static int set_ignore_blacklist(const struct site *s, const char *value)
-{
-	struct np_want_module *want = module(s);
-
-	if (!want)
-		return np_err_nomem(s->err);
-	return np_parse_bool(value, &want->ignore_blacklist) < 0 ?
-		       bad_value(s, value, "yes or no") :
-		       0;
-}
-
-/* The node that nodeprep makes is /dev/gdrdrv; the rest is udev's. */
-static int check_has_node(const struct site *s)
-{
-	if (np_streq(s->object, "gdrdrv"))
-		return 0;
-	np_err_set(s->err, -EINVAL, "config.unknown_key",
-		   "%s: [module %s] %s: only [module gdrdrv] has a device node to set it for",
-		   s->where, s->object, s->key);
-	np_err_hint(s->err, "take the line out; udev rules set mode and group of other nodes");
-	return -EINVAL;
-}
-
-static int set_node_mode(const struct site *s, const char *value)
-{
-	struct np_want_module *want = module(s);
-	uint64_t mode;
-	int r = check_has_node(s);
-
-	if (r < 0)
-		return r;
-	if (!want)
-		return np_err_nomem(s->err);
-	if (strlen(value) > 4 || np_parse_u64(value, 8, 0777, &mode) < 0)
-		return bad_value(s, value, "an octal mode from 0 to 0777, such as 0660");
-	want->has_mode = true;
-	want->mode = (mode_t)mode;
-	return 0;
-}
-
-static int set_node_group(const struct site *s, const char *value)
-{
-	struct np_want_module *want = module(s);
-	int r = check_has_node(s);
-
-	if (r < 0)
-		return r;
-	if (!want)
-		return np_err_nomem(s->err);
-	if (!*value || strpbrk(value, ": \t") ||
-	    !np_strcpy(want->group, sizeof(want->group), value))
-		return bad_value(s, value, "the name of a group, at most 32 characters");
 	return 0;
 }
 
 /* ---- [nccl], [ucx] ---- */
 
-static int set_scope(const struct site *s, const char *value)
+static int set_scope(const struct np_config_site *s, const char *value)
 {
 	static const char *const names[] = { "both", "home", "system", "off" };
 
@@ -312,52 +200,53 @@ static int set_scope(const struct site *s, const char *value)
 			return 0;
 		}
 	}
-	return bad_value(s, value, "both, home, system or off");
+	return np_config_bad_value(s, value, "both, home, system or off");
 }
 
-static int set_users(const struct site *s, const char *value)
+static int set_users(const struct np_config_site *s, const char *value)
 {
 	return np_strv_split(&s->cfg->users, value, ", \t") < 0 ? np_err_nomem(s->err) : 0;
 }
 
 /* One line of nccl.conf: a blank or a line end in it would be read as something else. */
-static int set_nccl_text(const struct site *s, const char *value)
+static int set_nccl_text(const struct np_config_site *s, const char *value)
 {
 	char **slot =
 		strcmp(s->key, "ib_hca") == 0 ? &s->cfg->nccl_ib_hca : &s->cfg->nccl_socket_ifname;
 
 	if (!*value)
-		return bad_value(s, value, "names; leave the key out for the default");
+		return np_config_bad_value(s, value, "names; leave the key out for the default");
 	for (const char *c = value; *c; c++)
 		if (*c <= ' ' || *c > '~')
-			return bad_value(s, value, "names without blanks, joined by commas");
+			return np_config_bad_value(s, value,
+						   "names without blanks, joined by commas");
 	return replace_text(slot, value) < 0 ? np_err_nomem(s->err) : 0;
 }
 
-static int set_profile(const struct site *s, const char *value)
+static int set_profile(const struct np_config_site *s, const char *value)
 {
 	if (np_ucx_profile_parse(value, &s->cfg->ucx.profile) < 0)
-		return bad_value(s, value, "standard, guide, dask, auto or off");
+		return np_config_bad_value(s, value, "standard, guide, dask, auto or off");
 	return 0;
 }
 
-static int set_ucx_text(const struct site *s, const char *value)
+static int set_ucx_text(const struct np_config_site *s, const char *value)
 {
 	char **slot = strcmp(s->key, "tls") == 0 ? &s->cfg->ucx_tls : &s->cfg->ucx_net_devices;
 
 	/* it ends up in scripts that every login shell sources */
 	if (!*value)
-		return bad_value(s, value, "a list; leave the key out for the default");
+		return np_config_bad_value(s, value, "a list; leave the key out for the default");
 	if (strspn(value,
 		   "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.,:=^/+-") !=
 	    strlen(value))
-		return bad_value(s, value, "only letters, digits and _.,:=^/+-");
+		return np_config_bad_value(s, value, "only letters, digits and _.,:=^/+-");
 	return replace_text(slot, value) < 0 ? np_err_nomem(s->err) : 0;
 }
 
 /* ---- keys of the contract that this version only reads ---- */
 
-static int set_later(const struct site *s, const char *value)
+static int set_later(const struct np_config_site *s, const char *value)
 {
 	_cleanup_free_ char *text = np_asprintf("%s: [%s] %s has no effect in this version",
 						s->where, s->section, s->key);
@@ -368,7 +257,7 @@ static int set_later(const struct site *s, const char *value)
 
 static const struct key {
 	const char *section, *name;
-	setter set;
+	np_config_setter *set;
 } keys[] = {
 	{ "netdev", "address", set_address },
 	{ "netdev", "match", set_match },
@@ -381,11 +270,11 @@ static const struct key {
 	{ "ports", "ignore", set_port_list },
 	{ "ports", "min_rate", set_min_rate },
 	{ "ports", "wait", set_wait },
-	{ "module", "require", set_require },
-	{ "module", "options", set_module_options },
-	{ "module", "mode", set_node_mode },
-	{ "module", "group", set_node_group },
-	{ "module", "ignore_blacklist", set_ignore_blacklist },
+	{ "module", "require", np_config_set_require },
+	{ "module", "options", np_config_set_module_options },
+	{ "module", "mode", np_config_set_node_mode },
+	{ "module", "group", np_config_set_node_group },
+	{ "module", "ignore_blacklist", np_config_set_ignore_blacklist },
 	{ "nccl", "scope", set_scope },
 	{ "nccl", "users", set_users },
 	{ "nccl", "socket_ifname", set_nccl_text },
@@ -394,7 +283,18 @@ static const struct key {
 	{ "ucx", "profile", set_profile },
 	{ "ucx", "tls", set_ucx_text },
 	{ "ucx", "net_devices", set_ucx_text },
+	{ "selftest", "min_bandwidth_MBps.RUNG", np_config_set_min_bandwidth },
 };
+
+/* A name that ends in RUNG stands for one of each rung. */
+static bool is_key(const char *name, const char *given)
+{
+	size_t stem = strlen(name) - strlen("RUNG");
+
+	if (strlen(name) > strlen("RUNG") && np_streq(name + stem, "RUNG"))
+		return strncmp(name, given, stem) == 0;
+	return strcmp(name, given) == 0;
+}
 
 static const char *const sections[] = { "netdev", "ports",  "module",	"nccl",	 "ucx",
 					"dask",	  "limits", "selftest", "watch", NULL };
@@ -402,10 +302,10 @@ static const char *const sections[] = { "netdev", "ports",  "module",	"nccl",	 "
 static bool section_is_later(const char *section)
 {
 	return np_streq(section, "dask") || np_streq(section, "limits") ||
-	       np_streq(section, "selftest") || np_streq(section, "watch");
+	       np_streq(section, "watch");
 }
 
-static int unknown(const struct site *s, const char *what, const char *word,
+static int unknown(const struct np_config_site *s, const char *what, const char *word,
 		   const char *const *names)
 {
 	const char *near = np_nearest(word, names);
@@ -421,7 +321,7 @@ static int unknown(const struct site *s, const char *what, const char *word,
 }
 
 /* Does the section take this object name? */
-static int check_object(const struct site *s)
+static int check_object(const struct np_config_site *s)
 {
 	bool named = np_streq(s->section, "netdev") || np_streq(s->section, "module");
 	const char *names[32];
@@ -453,7 +353,7 @@ static int check_object(const struct site *s)
 }
 
 /* "netdev ib0": the word and the object, blanks around both cut. */
-static int open_section(struct site *s, const char *section, char *text, size_t size)
+static int open_section(struct np_config_site *s, const char *section, char *text, size_t size)
 {
 	size_t i;
 	char *space;
@@ -477,7 +377,7 @@ static int open_section(struct site *s, const char *section, char *text, size_t 
 int np_config_section(struct np_config *cfg, const char *section, const char *where,
 		      struct np_err *err)
 {
-	struct site s = { .cfg = cfg, .where = where, .err = err };
+	struct np_config_site s = { .cfg = cfg, .where = where, .err = err };
 	char text[128];
 
 	return open_section(&s, section, text, sizeof(text));
@@ -486,7 +386,7 @@ int np_config_section(struct np_config *cfg, const char *section, const char *wh
 int np_config_set(struct np_config *cfg, const char *section, const char *key, const char *value,
 		  const char *where, struct np_err *err)
 {
-	struct site s = { .cfg = cfg, .key = key, .where = where, .err = err };
+	struct np_config_site s = { .cfg = cfg, .key = key, .where = where, .err = err };
 	const char *names[NP_ARRAY_SIZE(keys) + 1];
 	char text[128];
 	size_t n = 0;
@@ -499,7 +399,7 @@ int np_config_set(struct np_config *cfg, const char *section, const char *key, c
 	for (size_t i = 0; i < NP_ARRAY_SIZE(keys); i++) {
 		if (strcmp(keys[i].section, s.section) != 0)
 			continue;
-		if (strcmp(keys[i].name, key) == 0)
+		if (is_key(keys[i].name, key))
 			return keys[i].set(&s, value);
 		names[n++] = keys[i].name;
 	}

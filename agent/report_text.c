@@ -74,16 +74,38 @@ static const char *member(const json_t *object, const char *key)
 	return s ? s : "";
 }
 
+static bool is_gpu_skip(const json_t *rung)
+{
+	return np_streq(member(rung, "code"), "selftest.no_gpu");
+}
+
+/* One line for all rungs that want a GPU, where there is none. */
+static void add_gpu_skips(const struct np_result *r, bool color, struct np_buf *out)
+{
+	np_auto_buf struct np_buf names = { 0 };
+	const json_t *rung;
+	size_t i;
+
+	json_array_foreach (r->selftest, i, rung)
+		if (is_gpu_skip(rung))
+			np_buf_printf(&names, "%s%s", names.len ? ", " : "", member(rung, "rung"));
+	out->failed |= names.failed;
+	if (names.data)
+		add_line(out, color, "skip", names.data, "no NVIDIA GPU on this node");
+}
+
 static void add_rungs(const struct np_result *r, bool color, struct np_buf *out)
 {
 	const json_t *rung;
 	size_t i;
 
 	json_array_foreach (r->selftest, i, rung) {
-		char target[160], message[640];
+		char target[160], message[1024];
 		double latency = json_number_value(json_object_get(rung, "latency_us"));
 		double bandwidth = json_number_value(json_object_get(rung, "bandwidth_MBps"));
 
+		if (is_gpu_skip(rung))
+			continue;
 		snprintf(target, sizeof(target), "selftest %s%s%s", member(rung, "rung"),
 			 *member(rung, "device") ? " " : "", member(rung, "device"));
 		if (bandwidth > 0)
@@ -96,6 +118,7 @@ static void add_rungs(const struct np_result *r, bool color, struct np_buf *out)
 		if (strcmp(member(rung, "status"), "ok") != 0)
 			add_hint(out, member(rung, "code"), member(rung, "hint"));
 	}
+	add_gpu_skips(r, color, out);
 }
 
 static size_t count_actions(const struct np_result *r, enum np_action_status status)

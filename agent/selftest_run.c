@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/ladder.h"
+#include "agent/selftest_entry.h"
 #include "base/child.h"
 #include "base/log.h"
 #include "base/user.h"
@@ -22,8 +24,6 @@
 #define ENV_MAX	     64
 #define DOCUMENT_MAX (1 << 20)
 #define EMPTY_DIR    "/run/nodeprep/empty"
-
-const char *const np_rung_names[] = { "tcp", "rc", NULL };
 
 struct runner {
 	const struct np_rung_options *options;
@@ -96,110 +96,12 @@ static const char *empty_dir(void)
 	return "/";
 }
 
-static int add_failed(struct runner *run, const char *rung, const char *device, const char *status,
-		      const char *code, const char *message, const char *hint)
+static int append(struct runner *run, json_t *entry)
 {
-	json_t *entry = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:n, s:n, s:n, s:[]}",
-				  "rung", rung, "device", device, "transport", "", "status", status,
-				  "code", code, "message", message, "hint", hint, "size_bytes",
-				  "latency_us", "bandwidth_MBps", "sizes");
-
 	return json_array_append_new(run->entries, entry) < 0 ? np_err_nomem(run->err) : 0;
 }
 
-static bool is_one_of(const char *word, const char *const *words)
-{
-	for (; word && *words; words++)
-		if (strcmp(word, *words) == 0)
-			return true;
-	return false;
-}
-
-/* Copies member @key when it has the type of the schema. */
-static bool copy_member(json_t *to, const json_t *from, const char *key, bool is_text)
-{
-	json_t *value = json_object_get(from, key);
-
-	if (is_text ? !json_is_string(value) : !(json_is_number(value) || json_is_null(value)))
-		return false;
-	return json_object_set(to, key, value) == 0;
-}
-
-static bool copy_sizes(json_t *to, const json_t *from)
-{
-	static const char *const numbers[] = { "size_bytes", "latency_us", "bandwidth_MBps" };
-	const json_t *list = json_object_get(from, "sizes"), *row;
-	json_t *sizes = json_array();
-	bool good = json_is_array(list) && json_array_size(list) <= 64;
-	size_t i;
-
-	json_array_foreach (list, i, row) {
-		json_t *copy = json_object();
-
-		for (size_t k = 0; good && k < NP_ARRAY_SIZE(numbers); k++)
-			good = copy_member(copy, row, numbers[k], false);
-		json_array_append_new(sizes, copy);
-		if (!good)
-			break;
-	}
-	return json_object_set_new(to, "sizes", sizes) == 0 && good;
-}
-
-/* The child is not trusted: its entry is taken member by member, for the rung and the
- * device that were asked for. NULL when it is not what it must be. */
-static json_t *clean_entry(const json_t *entry, const char *rung, const char *device)
-{
-	static const char *const texts[] = { "rung", "device",	"transport", "status",
-					     "code", "message", "hint" };
-	static const char *const numbers[] = { "size_bytes", "latency_us", "bandwidth_MBps" };
-	static const char *const states[] = { "ok", "fail", "skip", NULL };
-	json_t *clean = json_object();
-	bool good = clean != NULL;
-
-	for (size_t i = 0; good && i < NP_ARRAY_SIZE(texts); i++)
-		good = copy_member(clean, entry, texts[i], true);
-	for (size_t i = 0; good && i < NP_ARRAY_SIZE(numbers); i++)
-		good = copy_member(clean, entry, numbers[i], false);
-	good = good && copy_sizes(clean, entry) &&
-	       np_streq(json_string_value(json_object_get(clean, "rung")), rung) &&
-	       np_streq(json_string_value(json_object_get(clean, "device")), device) &&
-	       is_one_of(json_string_value(json_object_get(clean, "status")), states);
-	/* what is ok was measured */
-	if (good && np_streq(json_string_value(json_object_get(clean, "status")), "ok"))
-		good = json_array_size(json_object_get(clean, "sizes")) > 0;
-	if (good)
-		return clean;
-	json_decref(clean);
-	return NULL;
-}
-
-/* The child's document, if it is one: exactly one entry, and an exit code that says
- * the same. Returns 0, -EPROTO or -ENOMEM. */
-static int take_document(struct runner *run, const char *rung, const char *device,
-			 const struct np_child_result *result)
-{
-	json_error_t error;
-	json_t *doc =
-		json_loadb(result->out.data ? result->out.data : "", result->out.len, 0, &error);
-	json_t *entries = json_object_get(doc, "selftest"), *clean = NULL;
-	int r = -EPROTO;
-
-	if (json_array_size(entries) == 1)
-		clean = clean_entry(json_array_get(entries, 0), rung, device);
-	if (clean) {
-		bool ok = np_streq(json_string_value(json_object_get(clean, "status")), "ok");
-
-		r = result->exit_status == (ok ? 0 : 1) ? 0 : -EPROTO;
-	}
-	if (r == 0)
-		r = json_array_append_new(run->entries, clean) < 0 ? -ENOMEM : 0;
-	else
-		json_decref(clean);
-	json_decref(doc);
-	return r;
-}
-
-static int add_crash(struct runner *run, const char *rung, const char *device,
+static int add_crash(struct runner *run, const struct np_ladder_step *step,
 		     const struct np_child_result *result)
 {
 	char message[200], log[300] = "";
@@ -224,9 +126,10 @@ static int add_crash(struct runner *run, const char *rung, const char *device,
 		snprintf(message, sizeof(message),
 			 "the rung ended with code %d and no result%s%.100s", result->exit_status,
 			 *log ? ": " : "", log);
-	return add_failed(run, rung, device, "fail",
-			  result->timed_out ? "selftest.timeout" : "selftest.crashed", message,
-			  "run nodeprep selftest --verbose and read its log");
+	return append(run, np_selftest_entry(
+				   step->rung, step->device, "fail",
+				   result->timed_out ? "selftest.timeout" : "selftest.crashed",
+				   message, "run nodeprep selftest --verbose and read its log"));
 }
 
 static void pass_log(const char *rung, const struct np_buf *log)
@@ -239,19 +142,52 @@ static void pass_log(const char *rung, const struct np_buf *log)
 		np_debug("selftest %s: %s", rung, lines.v[i]);
 }
 
-static int run_rung(struct runner *run, const char *rung, const char *device, const char *netdev,
-		    const char *address)
-{
-	np_auto_strv struct np_strv env = { 0 };
-	np_auto_child_result struct np_child_result result = { 0 };
-	const char *argv[16 + 2 * ENV_MAX] = { PROGRAM, rung };
+/* Its arguments. Not by its environment: the child drops what could lead UCX astray. */
+struct arguments {
+	const char *v[24 + 2 * ENV_MAX];
+	size_t n;
 	char timeout[16];
-	size_t n = 2;
-	struct np_child_spec spec = {
+};
+
+static void add_argument(struct arguments *args, const char *option, const char *value)
+{
+	if (!value || !*value)
+		return;
+	args->v[args->n++] = option;
+	args->v[args->n++] = value;
+}
+
+static void make_arguments(const struct np_rung_options *options, const struct np_ladder_step *step,
+			   struct arguments *args)
+{
+	args->v[args->n++] = PROGRAM;
+	args->v[args->n++] = step->rung;
+	add_argument(args, step->is_netdev ? "--netdev" : "--device", step->device);
+	add_argument(args, "--peer", step->peer);
+	add_argument(args, "--gpu", step->gpu);
+	add_argument(args, "--address", step->address);
+	args->v[args->n++] = options->full ? "--full" : "--quick";
+	/* its own deadline comes first (its alarm 3 s after that), so that it can still
+	 * say what hung */
+	snprintf(args->timeout, sizeof(args->timeout), "%d",
+		 options->timeout_ms > 12000 ? options->timeout_ms - 5000 :
+					       options->timeout_ms / 2);
+	add_argument(args, "--timeout-ms", args->timeout);
+	for (size_t i = 0; options->env && i < options->env->n && i < ENV_MAX; i++)
+		add_argument(args, "--env", options->env->v[i]);
+}
+
+static int run_step(struct runner *run, const struct np_ladder_step *step)
+{
+	static const char *const env[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", NULL };
+	np_auto_child_result struct np_child_result result = { 0 };
+	struct arguments args = { 0 };
+	const struct np_child_spec spec = {
 		.exec_fd = run->program_fd,
-		.argv = argv,
+		.argv = args.v,
+		.envp = env,
 		.cwd = empty_dir(),
-		.switch_user = run->switch_user,
+		.switch_user = run->switch_user && !step->as_root,
 		.uid = run->uid,
 		.gid = run->gid,
 		.timeout_ms = run->options->timeout_ms,
@@ -260,101 +196,77 @@ static int run_rung(struct runner *run, const char *rung, const char *device, co
 	};
 	int r;
 
-	if (device) {
-		argv[n++] = "--device";
-		argv[n++] = device;
-	}
-	if (netdev) {
-		argv[n++] = "--netdev";
-		argv[n++] = netdev;
-	}
-	if (address) {
-		argv[n++] = "--address";
-		argv[n++] = address;
-	}
-	argv[n++] = run->options->full ? "--full" : "--quick";
-	/* its own deadline comes first (its alarm 3 s after that), so that it can still
-	 * say what hung */
-	snprintf(timeout, sizeof(timeout), "%d",
-		 run->options->timeout_ms > 12000 ? run->options->timeout_ms - 5000 :
-						    run->options->timeout_ms / 2);
-	argv[n++] = "--timeout-ms";
-	argv[n++] = timeout;
-	/* not by its environment: it drops what could lead UCX astray */
-	for (size_t i = 0; run->options->env && i < run->options->env->n && i < ENV_MAX; i++) {
-		argv[n++] = "--env";
-		argv[n++] = run->options->env->v[i];
-	}
-	if (np_strv_add(&env, "PATH=/usr/sbin:/usr/bin:/sbin:/bin") < 0 ||
-	    np_strv_add(&env, "LC_ALL=C") < 0)
-		return np_err_nomem(run->err);
-	spec.envp = (const char *const *)env.v;
-	np_progress("selftest %s %s", rung, device ? device : netdev ? netdev : "");
+	make_arguments(run->options, step, &args);
+	np_progress("selftest %s %s", step->rung, step->device);
 	r = np_child_run(&spec, &result, run->err);
 	np_progress_done();
 	if (r < 0)
 		return r;
-	pass_log(rung, &result.log);
+	pass_log(step->rung, &result.log);
 	if (result.interrupted)
 		return np_err_set(run->err, -EINTR, "internal.interrupted",
 				  "interrupted during the self-test");
-	r = result.timed_out || result.term_signal ? -EPROTO :
-						     take_document(run, rung,
-								   device ? device :
-								   netdev ? netdev :
-									    "",
-								   &result);
+	r = result.timed_out || result.term_signal ?
+		    -EPROTO :
+		    np_selftest_take(&result, step->rung, step->device, run->entries);
 	if (r == -EPROTO)
-		return add_crash(run, rung, device ? device : netdev ? netdev : "", &result);
+		return add_crash(run, step, &result);
 	return r < 0 ? np_err_nomem(run->err) : 0;
 }
 
-static int run_tcp(struct runner *run, const struct np_selection *sel)
+/* What failed below it in this run. NULL: nothing did. */
+static const json_t *broken_below(const struct runner *run, const struct np_ladder_step *step)
 {
-	const struct np_netdev *dev = sel->primary;
-	char address[NP_INET_STRLEN];
+	const json_t *entry;
+	size_t i;
 
-	for (size_t i = 0; dev && i < dev->n_addrs; i++)
-		if (dev->addrs[i].scope != RT_SCOPE_LINK)
-			return run_rung(run, "tcp", NULL, dev->name,
-					np_inet_addr_str(&dev->addrs[i].inet, address));
-	return add_failed(run, "tcp", dev ? dev->name : "", "skip", "selftest.tcp.no_address",
-			  dev ? "the IPoIB netdev has no IP address" :
-				"no IPoIB netdev, or several that could be meant",
-			  dev ? "give it an address: nodeprep apply --ip ADDR/LEN" :
-				"name it with --ifname");
+	json_array_foreach (run->entries, i, entry)
+		if (np_streq(json_string_value(json_object_get(entry, "status")), "fail") &&
+		    np_ladder_is_below(json_string_value(json_object_get(entry, "rung")),
+				       json_string_value(json_object_get(entry, "device")), step))
+			return entry;
+	return NULL;
 }
 
-static int run_rc(struct runner *run, const struct np_config *cfg, const struct np_facts *facts)
+static int skip_above(struct runner *run, const struct np_ladder_step *step, const json_t *broken)
 {
-	size_t n = 0;
+	char message[240];
 
+	snprintf(message, sizeof(message), "not tried: the rung below it is broken, %s on %s (%s)",
+		 json_string_value(json_object_get(broken, "rung")),
+		 json_string_value(json_object_get(broken, "device")),
+		 json_string_value(json_object_get(broken, "code")));
+	return append(run, np_selftest_entry(step->rung, step->device, "skip",
+					     "selftest.below_broken", message, "mend that first"));
+}
+
+/* Each port works by itself, and there is no way from one to the other: that may be as
+ * it was built. */
+static void judge_pair(const struct np_ladder_step *step, json_t *entry)
+{
+	if (step->peer[0] &&
+	    np_streq(json_string_value(json_object_get(entry, "code")), "selftest.verbs.no_path"))
+		json_object_set_new(entry, "status", json_string("warn"));
+}
+
+static void judge(const struct np_config *cfg, const struct np_facts *facts,
+		  const struct np_ladder_step *step, json_t *entry)
+{
+	double floor = np_config_floor(cfg, step->rung), rate = 0;
+
+	judge_pair(step, entry);
 	for (size_t i = 0; i < facts->cas.n; i++) {
 		const struct np_ca *ca = &facts->cas.v[i];
 
 		for (size_t p = 0; p < ca->n_ports; p++) {
 			char name[80];
-			int r;
 
-			if (np_port_role(cfg, ca, &ca->ports[p]) != NP_PORT_WANTED)
-				continue;
-			n++;
 			snprintf(name, sizeof(name), "%s:%d", ca->name, ca->ports[p].num);
-			if (np_port_usable(cfg, ca, &ca->ports[p]))
-				r = run_rung(run, "rc", name, NULL, NULL);
-			else
-				r = add_failed(
-					run, "rc", name, "skip", "selftest.rc.port_not_active",
-					"the port is not usable, so there is no data path to try",
-					"bring the port to ACTIVE first");
-			if (r < 0)
-				return r;
+			if (np_streq(name, step->device))
+				rate = ca->ports[p].rate_gbps;
 		}
 	}
-	if (n == 0)
-		return add_failed(run, "rc", "", "skip", "selftest.rc.no_port",
-				  "no InfiniBand port to try", "load the driver of the adapter");
-	return 0;
+	np_selftest_judge_bandwidth(entry, floor, rate);
 }
 
 int np_selftest_run(const struct np_config *cfg, const struct np_facts *facts,
@@ -362,18 +274,36 @@ int np_selftest_run(const struct np_config *cfg, const struct np_facts *facts,
 		    json_t *entries, struct np_err *err)
 {
 	_cleanup_close_ int program_fd = open_program(err);
+	np_auto_rdma_users struct np_rdma_users users = { 0 };
+	np_auto_ladder struct np_ladder ladder = { 0 };
 	struct runner run = {
 		.options = options, .program_fd = program_fd, .entries = entries, .err = err
 	};
-	bool all = options->rungs->n == 0;
 	int r;
 
 	if (program_fd < 0)
 		return program_fd;
 	r = choose_user(&run);
-	if (r == 0 && (all || np_strv_has(options->rungs, "tcp")))
-		r = run_tcp(&run, sel);
-	if (r == 0 && (all || np_strv_has(options->rungs, "rc")))
-		r = run_rc(&run, cfg, facts);
+	if (r == 0)
+		r = np_rdma_users_observe(0, &users, err);
+	if (r == 0)
+		r = np_ladder_make(cfg, facts, sel, options->rungs, &users, options->force, &ladder,
+				   err);
+	for (size_t i = 0; i < ladder.n && r == 0; i++) {
+		const struct np_ladder_step *step = &ladder.v[i];
+		const json_t *broken = broken_below(&run, step);
+
+		if (step->code[0]) {
+			r = append(&run, np_selftest_entry(step->rung, step->device, "skip",
+							   step->code, step->message, step->hint));
+		} else if (broken) {
+			r = skip_above(&run, step, broken);
+		} else {
+			r = run_step(&run, step);
+			if (r == 0)
+				judge(cfg, facts, step,
+				      json_array_get(entries, json_array_size(entries) - 1));
+		}
+	}
 	return r;
 }

@@ -13,18 +13,16 @@ struct np_rung_options {
 	const char *run_as;	     /* user; NULL = nobody */
 	bool as_root;
 	bool full;
+	bool force;		   /* also where somebody's job uses the HCA */
 	int timeout_ms;		   /* of each rung */
 	const struct np_strv *env; /* NAME=VALUE, may be NULL */
 };
 
-extern const char *const np_rung_names[]; /* NULL-terminated */
-
 /*
- * Runs the rungs of nodeprep-selftest, one child each: tcp on the primary IPoIB
- * netdev, rc on every wanted port. Each entry goes to @entries (an array of the
- * schema's "selftest"); a child that crashes, hangs or prints no document is a
- * failed rung. Returns 0, or a negative errno with message when no rung could be
- * run at all.
+ * Runs the rungs of nodeprep-selftest (ladder.h), one child each; what stands on a
+ * broken rung is skipped. Each entry goes to @entries (an array of the schema's
+ * "selftest"); a child that crashes, hangs or prints no document is a failed rung.
+ * Returns 0, or a negative errno with message when no rung could be run at all.
  */
 int np_selftest_run(const struct np_config *cfg, const struct np_facts *facts,
 		    const struct np_selection *sel, const struct np_rung_options *options,

@@ -95,8 +95,7 @@ json_t *np_show_modules(const struct np_facts *facts)
 		set(o, "version", np_json_text_or_null(mod->version));
 		set(o, "refcnt", mod->refcnt < 0 ? json_null() : json_integer(mod->refcnt));
 		add_lookup(o, mod->lookup);
-		set(o, "node",
-		    strcmp(mod->name, "gdrdrv") == 0 ? show_node(facts) : json_null());
+		set(o, "node", strcmp(mod->name, "gdrdrv") == 0 ? show_node(facts) : json_null());
 		json_array_append_new(list, o);
 	}
 	return list;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "agent/cli.h"
+#include "agent/ladder.h"
 #include "agent/selftest_run.h"
 #include "base/user.h"
 
@@ -67,6 +68,7 @@ int np_verb_selftest(const struct np_cli *cli, struct np_config *cfg, struct np_
 		.run_as = cli->run_as,
 		.as_root = cli->as_root,
 		.full = cli->full,
+		.force = cli->force,
 		.timeout_ms = 1000 * (cli->timeout_s > 0 ? cli->timeout_s : DEFAULT_RUNG_TIMEOUT_S),
 		.env = &cli->env,
 	};

@@ -87,6 +87,7 @@ struct np_ca {
 	uint64_t node_guid, sys_image_guid; /* host order; 0 = unknown */
 	bool management_only;		    /* NVSwitch management HCA: its VPD carries SW_MNG */
 	bool from_libibumad;		    /* false: attribute by attribute from sysfs */
+	int numa_node;			    /* -1 = none or unknown */
 	struct np_strv netdevs;		    /* device/net/, natural order */
 	/* Ascending. When they cannot be listed: port 1 with everything unknown,
 	 * so that nobody takes the CA for one without trouble. */

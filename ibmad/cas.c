@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "ibmad/private.h"
 
 #define CLASS_DIR "/sys/class/infiniband"
@@ -121,6 +123,17 @@ static bool is_omnipath(const struct np_ca *ca)
 	return strcmp(ca->driver, "hfi1") == 0 || np_starts_with(ca->name, "hfi1_");
 }
 
+static void read_numa_node(int ca_fd, struct np_ca *ca)
+{
+	char text[16];
+	uint64_t node;
+
+	ca->numa_node = -1; /* the file says -1 for none, too */
+	if (np_file_read_line_at(ca_fd, "device/numa_node", text, sizeof(text)) > 0 &&
+	    np_parse_u64(text, 10, INT_MAX, &node) == 0)
+		ca->numa_node = (int)node;
+}
+
 static bool is_incomplete(const struct np_ca *ca)
 {
 	for (size_t i = 0; i < ca->n_ports; i++)
@@ -156,6 +169,7 @@ static int read_ca(int class_fd, const char *name, unsigned int detail, struct n
 	}
 	np_ca_read_text(ca_fd, "board_id", ca->board_id, sizeof(ca->board_id));
 	read_driver(ca_fd, ca);
+	read_numa_node(ca_fd, ca);
 	r = np_dir_list(ca_fd, "device/net", &ca->netdevs);
 	for (size_t i = 0; is_omnipath(ca) && i < ca->n_ports; i++)
 		ca->ports[i].link_layer = NP_LL_OMNIPATH;

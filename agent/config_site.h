@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NP_AGENT_CONFIG_SITE_H
+#define NP_AGENT_CONFIG_SITE_H
+
+#include "agent/config.h"
+
+/* Private to the config_*.c files: one key where it stands. */
+struct np_config_site {
+	struct np_config *cfg;
+	const char *section; /* "netdev" */
+	const char *object;  /* "ib0", "" */
+	const char *key, *where;
+	struct np_err *err;
+};
+
+/* Takes @value for the key. Returns 0 or a negative errno with message. */
+typedef int np_config_setter(const struct np_config_site *s, const char *value);
+
+/* "FILE:LINE: [SECTION] KEY = "VALUE": expected EXPECTED"; returns -EINVAL. */
+int np_config_bad_value(const struct np_config_site *s, const char *value, const char *expected);
+
+/* [module NAME] */
+np_config_setter np_config_set_require, np_config_set_module_options,
+	np_config_set_ignore_blacklist, np_config_set_node_mode, np_config_set_node_group;
+
+/* [selftest] */
+np_config_setter np_config_set_min_bandwidth;
+
+#endif

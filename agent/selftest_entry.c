@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/selftest_entry.h"
+
+#include <errno.h>
+#include <string.h>
+
+json_t *np_selftest_entry(const char *rung, const char *device, const char *status,
+			  const char *code, const char *message, const char *hint)
+{
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:n, s:n, s:n, s:[]}", "rung", rung,
+			 "device", device, "transport", "", "status", status, "code", code,
+			 "message", message, "hint", hint, "size_bytes", "latency_us",
+			 "bandwidth_MBps", "sizes");
+}
+
+static bool is_one_of(const char *word, const char *const *words)
+{
+	for (; word && *words; words++)
+		if (strcmp(word, *words) == 0)
+			return true;
+	return false;
+}
+
+/* Copies member @key when it has the type of the schema. */
+static bool copy_member(json_t *to, const json_t *from, const char *key, bool is_text)
+{
+	json_t *value = json_object_get(from, key);
+
+	if (is_text ? !json_is_string(value) : !(json_is_number(value) || json_is_null(value)))
+		return false;
+	return json_object_set(to, key, value) == 0;
+}
+
+static bool copy_sizes(json_t *to, const json_t *from)
+{
+	static const char *const numbers[] = { "size_bytes", "latency_us", "bandwidth_MBps" };
+	const json_t *list = json_object_get(from, "sizes"), *row;
+	json_t *sizes = json_array();
+	bool good = json_is_array(list) && json_array_size(list) <= 64;
+	size_t i;
+
+	json_array_foreach (list, i, row) {
+		json_t *copy = json_object();
+
+		for (size_t k = 0; good && k < NP_ARRAY_SIZE(numbers); k++)
+			good = copy_member(copy, row, numbers[k], false);
+		json_array_append_new(sizes, copy);
+		if (!good)
+			break;
+	}
+	return json_object_set_new(to, "sizes", sizes) == 0 && good;
+}
+
+static bool is_good(const json_t *entry)
+{
+	static const char *const good[] = { "ok", "warn", NULL };
+
+	return is_one_of(json_string_value(json_object_get(entry, "status")), good);
+}
+
+/* The child is not trusted: its entry is taken member by member, for the rung and the
+ * device that were asked for. NULL when it is not what it must be. */
+static json_t *clean_entry(const json_t *entry, const char *rung, const char *device)
+{
+	static const char *const texts[] = { "rung", "device",	"transport", "status",
+					     "code", "message", "hint" };
+	static const char *const numbers[] = { "size_bytes", "latency_us", "bandwidth_MBps" };
+	static const char *const states[] = { "ok", "warn", "fail", "skip", NULL };
+	json_t *clean = json_object();
+	bool good = clean != NULL;
+
+	for (size_t i = 0; good && i < NP_ARRAY_SIZE(texts); i++)
+		good = copy_member(clean, entry, texts[i], true);
+	for (size_t i = 0; good && i < NP_ARRAY_SIZE(numbers); i++)
+		good = copy_member(clean, entry, numbers[i], false);
+	good = good && copy_sizes(clean, entry) &&
+	       np_streq(json_string_value(json_object_get(clean, "rung")), rung) &&
+	       np_streq(json_string_value(json_object_get(clean, "device")), device) &&
+	       is_one_of(json_string_value(json_object_get(clean, "status")), states);
+	/* what works was measured */
+	if (good && is_good(clean))
+		good = json_array_size(json_object_get(clean, "sizes")) > 0;
+	if (good)
+		return clean;
+	json_decref(clean);
+	return NULL;
+}
+
+int np_selftest_take(const struct np_child_result *result, const char *rung, const char *device,
+		     json_t *to)
+{
+	json_error_t error;
+	json_t *doc =
+		json_loadb(result->out.data ? result->out.data : "", result->out.len, 0, &error);
+	const json_t *entries = json_object_get(doc, "selftest");
+	json_t *clean = NULL;
+	int r = -EPROTO;
+
+	if (json_array_size(entries) == 1)
+		clean = clean_entry(json_array_get(entries, 0), rung, device);
+	if (clean) {
+		r = result->exit_status == (is_good(clean) ? 0 : 1) ? 0 : -EPROTO;
+	}
+	if (r == 0)
+		r = json_array_append_new(to, clean) < 0 ? -ENOMEM : 0;
+	else
+		json_decref(clean);
+	json_decref(doc);
+	return r;
+}
+
+/* ---- floors ---- */
+
+#define FULL_SPEED_BYTES (8 << 20)
+#define FAIR_SHARE	 0.8 /* of the port's rate, where nobody says otherwise */
+
+static void set_text(json_t *entry, const char *key, json_t *value)
+{
+	json_object_set_new(entry, key, value);
+}
+
+static void mark(json_t *entry, const char *status, const char *code, const char *hint,
+		 double measured, double floor, const char *of)
+{
+	const char *message = json_string_value(json_object_get(entry, "message"));
+
+	set_text(entry, "message",
+		 json_sprintf("%.0f MB/s is less than %.0f MB/s, %s; %s", measured, floor, of,
+			      message ? message : ""));
+	set_text(entry, "status", json_string(status));
+	set_text(entry, "code", json_string(code));
+	set_text(entry, "hint", json_string(hint));
+}
+
+void np_selftest_judge_bandwidth(json_t *entry, double min_MBps, double rate_gbps)
+{
+	double measured = json_number_value(json_object_get(entry, "bandwidth_MBps"));
+	json_int_t size = json_integer_value(json_object_get(entry, "size_bytes"));
+
+	if (!np_streq(json_string_value(json_object_get(entry, "status")), "ok") || measured <= 0)
+		return;
+	if (min_MBps > 0) {
+		if (measured < min_MBps)
+			mark(entry, "fail", "selftest.below_floor",
+			     "look at the port's width, speed and PCIe slot, or lower the floor",
+			     measured, min_MBps, "the floor of [selftest] min_bandwidth_MBps");
+		return;
+	}
+	if (rate_gbps > 0 && size >= FULL_SPEED_BYTES &&
+	    measured < rate_gbps * 1000 / 8 * FAIR_SHARE)
+		mark(entry, "warn", "selftest.slow",
+		     "look at the PCIe slot's width, the NUMA node and the power settings",
+		     measured, rate_gbps * 1000 / 8 * FAIR_SHARE, "80 % of the port's rate");
+}
