@@ -64,7 +64,7 @@ static int no_library(const char *why, struct np_err *err)
 	return -ENOENT;
 }
 
-static int load(struct np_cuda *cuda, struct np_err *err)
+int np_cuda_load(struct np_cuda *cuda, struct np_err *err)
 {
 	const char *missing = NULL;
 	char why[320];
@@ -86,8 +86,12 @@ static int load(struct np_cuda *cuda, struct np_err *err)
 #undef NEED
 #undef TAKE
 	np_library_path((void *)cuda->init, LIBRARY, cuda->path, sizeof(cuda->path));
-	if (!missing)
+	if (!missing) {
+		if (cuda->driver_version(&cuda->version) != NP_CU_SUCCESS)
+			cuda->version = 0;
+		np_debug("%s: CUDA %d", cuda->path, cuda->version);
 		return 0;
+	}
 	snprintf(why, sizeof(why), "%s is too old, it has no %s", cuda->path, missing);
 	return no_library(why, err);
 }
@@ -120,14 +124,11 @@ int np_cuda_open(struct np_cuda *cuda, struct np_err *err)
 {
 	char name[64], driver[96];
 	np_cu_result result;
-	int ret = load(cuda, err);
+	int ret = np_cuda_load(cuda, err);
 
 	if (ret < 0)
 		return ret;
 	result = cuda->init(0);
-	if (result == NP_CU_SUCCESS)
-		result = cuda->driver_version(&cuda->version);
-	np_debug("%s: CUDA %d", cuda->path, cuda->version);
 	if (result == NP_CU_SUCCESS)
 		return 0;
 	ret = result == NP_CU_NO_DEVICE ? -ENODEV : -EIO;

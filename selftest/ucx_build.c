@@ -3,19 +3,35 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 #include <ucp/api/ucp.h>
 #include <uct/api/uct.h>
 
-const char *np_ucx_library(void)
+/* through dlsym: the address of a function may be a stub of this program */
+static const char *library_of(const char *function, const char *fallback)
 {
-	/* through dlsym: the address of a function may be a stub of this program */
-	void *symbol = dlsym(RTLD_DEFAULT, "ucp_get_version");
+	void *symbol = dlsym(RTLD_DEFAULT, function);
 	Dl_info info;
 
 	if (symbol && dladdr(symbol, &info) != 0 && info.dli_fname)
 		return info.dli_fname;
-	return "libucp";
+	return fallback;
+}
+
+const char *np_ucx_library(void)
+{
+	return library_of("ucp_worker_create", "libucp");
+}
+
+bool np_ucx_of_one_piece(void)
+{
+	_cleanup_free_ char *ucp = realpath(np_ucx_library(), NULL);
+	_cleanup_free_ char *uct = realpath(library_of("uct_iface_open", ""), NULL);
+	const char *end = ucp ? strrchr(ucp, '/') : NULL;
+
+	return uct && end && strncmp(ucp, uct, (size_t)(end + 1 - ucp)) == 0 &&
+	       strrchr(uct, '/') - uct == end - ucp;
 }
 
 static bool has_component(const char *name)
