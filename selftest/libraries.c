@@ -73,7 +73,7 @@ static void ask_gpu_side(struct gpu_side *g)
 	library = (uint32_t)g->gdr.major << 16 | (uint32_t)g->gdr.minor;
 	if (g->driver.usable && np_gdr_versions(&g->driver, &g->gdr, &g->backend_error) == 0)
 		g->backend = "gdrdrv";
-	else if (g->driver.major < 0 && np_gdr_dmabuf_backend(library, g->cuda.version))
+	else if (!g->driver.usable && np_gdr_dmabuf_backend(library, g->cuda.version))
 		g->backend = "dma-buf";
 	else if (!g->backend_error.code[0])
 		np_gdr_cause(&g->driver, &g->gdr, g->cuda.version, &g->backend_error);
