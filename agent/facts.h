@@ -3,6 +3,7 @@
 #define NP_AGENT_FACTS_H
 
 #include "agent/config.h"
+#include "agent/libraries.h"
 #include "agent/target_file.h"
 #include "ibmad/ca.h"
 #include "modules/gdrdrv.h"
@@ -51,6 +52,7 @@ struct np_facts {
 	bool gdrdrv_node_failed; /* set by a caller that tried: not to be tried again */
 	struct np_gpus gpus;
 	struct np_gpu_driver gpu_driver; /* read when there are GPUs */
+	struct np_libraries libraries; /* set by who asks (np_libraries_ask) */
 	struct np_file_fact *files;
 	size_t n_files;
 };

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/show.h"
+#include "agent/show_help.h"
 
 static const char *word(const json_t *object, const char *key)
 {
@@ -205,6 +206,8 @@ static void add_nouns(const json_t *show, struct np_buf *out)
 			text_netdevs(list, out);
 		else if (strcmp(noun, "config") == 0)
 			text_config(list, out);
+		else if (strcmp(noun, "libraries") == 0)
+			np_show_text_libraries(list, out);
 		else
 			text_rows(list, out);
 	}
