@@ -28,6 +28,7 @@ struct apply {
 	struct np_netlink *nl;
 	struct np_facts facts;
 	struct np_selection sel;
+	struct np_libraries libraries; /* asked once a run */
 	bool no_probe;
 	bool waited;
 	bool refused; /* the node must not be changed like this: exit 3 */
@@ -51,6 +52,16 @@ static void note_failures(struct apply *ap)
 	}
 }
 
+static int ask_libraries(struct apply *ap, bool thorough)
+{
+	int r = 0;
+
+	if (!ap->libraries.asked && np_libraries_matter(&ap->facts, thorough))
+		r = np_libraries_ask(&ap->libraries, &ap->result->error);
+	ap->facts.libraries = ap->libraries;
+	return r;
+}
+
 static int observe_facts(struct apply *ap)
 {
 	int r;
@@ -59,7 +70,7 @@ static int observe_facts(struct apply *ap)
 	np_facts_done(&ap->facts);
 	r = np_observe(ap->cfg, NP_OBSERVE_WANTED, &ap->facts, &ap->result->error);
 	note_failures(ap);
-	return r;
+	return r < 0 ? r : ask_libraries(ap, false);
 }
 
 static int select_netdevs(struct apply *ap)
@@ -353,6 +364,9 @@ static int finish(struct apply *ap, const struct np_cli *cli)
 {
 	struct np_result *result = ap->result;
 
+	/* a run that finds nothing to do stays as cheap as it is */
+	if (any_done(&result->actions) && ask_libraries(ap, true) < 0)
+		return roll_back(ap);
 	np_judge(ap->cfg, &ap->facts, &ap->sel, &result->checks);
 	if (result->checks.failed) {
 		np_err_nomem(&result->error);
