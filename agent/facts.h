@@ -3,6 +3,7 @@
 #define NP_AGENT_FACTS_H
 
 #include "agent/config.h"
+#include "agent/libraries.h"
 #include "agent/login_limits.h"
 #include "agent/services.h"
 #include "agent/target_file.h"
@@ -58,6 +59,7 @@ struct np_facts {
 	/* by np_observe_pci alone, as are cas.v[].pci and gpus.v[].pci */
 	struct np_gpu_services gpu_services;
 	bool one_numa_node;
+	struct np_libraries libraries; /* set by who asks (np_libraries_ask) */
 	struct np_file_fact *files;
 	size_t n_files;
 	struct {

@@ -19,6 +19,14 @@ void np_judge_modules(const struct np_config *cfg, const struct np_facts *facts,
 /* Links of HCAs and GPUs that are slower than they could be, and the services of
  * NVSwitches. Where np_observe_pci did not look, nothing is said. */
 void np_judge_pci(const struct np_config *cfg, const struct np_facts *facts, struct np_checks *out);
+/* Versions of libraries that do not suit, transports that UCX lacks. Says nothing where
+ * the libraries were not asked. */
+void np_judge_libraries(const struct np_config *cfg, const struct np_facts *facts,
+			const struct np_selection *sel, struct np_checks *out);
+/* Whether nodeprep-selftest shall be asked for the libraries (np_libraries_ask): on a node
+ * with GPUs for every plan, since what UCX is told depends on it; on one with HCAs alone
+ * for a judgement that is not in a hurry. */
+bool np_libraries_matter(const struct np_facts *facts, bool thorough);
 /* Refused and unreadable files, lines that NCCL will not read. */
 void np_judge_files(const struct np_config *cfg, const struct np_facts *facts,
 		    struct np_checks *out);

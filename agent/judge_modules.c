@@ -48,6 +48,22 @@ static const char *flavour_hint(enum np_gpu_flavour loaded)
 		       "build gdrdrv anew against the proprietary GPU driver that is installed";
 }
 
+/* gdrdrv is absent or does not answer, and libgdrapi has another way. */
+static bool judge_dmabuf(const struct np_facts *facts, struct np_checks *out)
+{
+	const struct np_libraries *l = &facts->libraries;
+
+	if (!np_gdr_dmabuf_usable(facts))
+		return false;
+	np_checks_add(
+		out, "module", "gdrdrv", NP_CHECK_OK, "gdrcopy.dmabuf", NULL,
+		"gdr_copy can do without it: libgdrapi %u.%u (%s) maps GPU memory by dma-buf with CUDA "
+		"driver %d.%d",
+		l->gdrapi >> 16, l->gdrapi & 0xffff, l->gdrapi_path, l->cuda / 1000,
+		l->cuda % 1000 / 10);
+	return true;
+}
+
 static void judge_gdrdrv(const struct np_config *cfg, const struct np_facts *facts, bool required,
 			 struct np_checks *out)
 {
@@ -56,6 +72,8 @@ static void judge_gdrdrv(const struct np_config *cfg, const struct np_facts *fac
 	enum np_check_status bad = required ? NP_CHECK_FAIL : NP_CHECK_WARN;
 
 	judge_node(g, bad, out);
+	if (!g->usable)
+		judge_dmabuf(facts, out);
 	if (g->built_for != NP_GPU_FLAVOUR_UNKNOWN && flavour != NP_GPU_FLAVOUR_UNKNOWN &&
 	    g->built_for != flavour)
 		np_checks_add(out, "module", "gdrdrv", bad, "gdrcopy.flavour_mismatch",
@@ -117,6 +135,9 @@ void np_judge_modules(const struct np_config *cfg, const struct np_facts *facts,
 		bool loaded = mod->state == NP_KMOD_LIVE || mod->state == NP_KMOD_BUILTIN;
 
 		if (require == NP_REQUIRE_NO)
+			continue;
+		if (!loaded && require == NP_REQUIRE_AUTO && strcmp(mod->name, "gdrdrv") == 0 &&
+		    judge_dmabuf(facts, out))
 			continue;
 		if (loaded && strcmp(mod->name, "gdrdrv") == 0)
 			judge_gdrdrv(cfg, facts, require == NP_REQUIRE_YES, out);

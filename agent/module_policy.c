@@ -23,8 +23,7 @@ static const struct np_want_module *find(const struct np_config *cfg, const char
 	return NULL;
 }
 
-/* A GPU that was handed to a virtual machine is not this node's. */
-static bool has_gpu(const struct np_facts *facts)
+bool np_has_gpu(const struct np_facts *facts)
 {
 	for (size_t i = 0; i < facts->gpus.n; i++)
 		if (!np_streq(facts->gpus.v[i].driver, "vfio-pci"))
@@ -62,9 +61,9 @@ enum np_require np_module_require(const struct np_config *cfg, const struct np_f
 	if (is_one_of(name, fabric))
 		expected = facts->cas.n > 0;
 	else if (is_one_of(name, gpu))
-		expected = has_gpu(facts) || is_loaded_gdrdrv(facts, name);
+		expected = np_has_gpu(facts) || is_loaded_gdrdrv(facts, name);
 	else if (strcmp(name, "nvidia_peermem") == 0)
-		expected = has_gpu(facts) && facts->cas.n > 0 && facts->gpu_driver.loaded &&
+		expected = np_has_gpu(facts) && facts->cas.n > 0 && facts->gpu_driver.loaded &&
 			   !np_gpu_dmabuf_available(facts);
 	return expected ? NP_REQUIRE_AUTO : NP_REQUIRE_NO;
 }
@@ -127,6 +126,15 @@ bool np_gpu_dmabuf_available(const struct np_facts *facts)
 	return driver->loaded && driver->flavour == NP_GPU_FLAVOUR_OPEN &&
 	       version_at_least(driver->version, DMABUF_NVIDIA_MAJOR, 0) &&
 	       version_at_least(facts->kernel, DMABUF_KERNEL_MAJOR, DMABUF_KERNEL_MINOR);
+}
+
+bool np_gdr_dmabuf_usable(const struct np_facts *facts)
+{
+	const struct np_libraries *l = &facts->libraries;
+
+	return l->known && np_has_gpu(facts) &&
+	       facts->gpu_driver.flavour != NP_GPU_FLAVOUR_PROPRIETARY &&
+	       np_gdr_dmabuf_backend(l->gdrapi, l->cuda);
 }
 
 bool np_gdrdrv_flavour_differs(const struct np_facts *facts)

@@ -30,6 +30,14 @@ bool np_module_to_load(const struct np_config *cfg, const struct np_facts *facts
  * export it. False when any of that is unknown. */
 bool np_gpu_dmabuf_available(const struct np_facts *facts);
 
+/* This node has a GPU: one that was handed to a virtual machine is not this node's. */
+bool np_has_gpu(const struct np_facts *facts);
+
+/* libgdrapi maps GPU memory without gdrdrv: its version and CUDA's are new enough
+ * (modules/gdrdrv.h), and the GPU driver is not the proprietary one, which exports no
+ * dma-buf. False when the libraries were not asked. */
+bool np_gdr_dmabuf_usable(const struct np_facts *facts);
+
 /* gdrdrv on disk (not loaded) was built for the other flavour of the GPU driver than
  * the one that is loaded: it would not load. */
 bool np_gdrdrv_flavour_differs(const struct np_facts *facts);

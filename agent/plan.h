@@ -5,6 +5,7 @@
 #include "agent/action.h"
 #include "agent/facts.h"
 #include "agent/select.h"
+#include "agent/ucx_env.h"
 
 /*
  * The policy: (configuration, facts) -> actions. Pure: no I/O, no clock, no
@@ -60,5 +61,11 @@ int np_limits_file_content(const struct np_config *cfg, const struct np_facts *f
 int np_plan_file_content(const struct np_config *cfg, const struct np_facts *facts,
 			 const struct np_selection *sel, const struct np_file_fact *fact,
 			 bool *wanted, struct np_buf *content, struct np_err *err) np_must_check;
+
+/* The variables of UCX as its files carry them; *wanted false: there is nothing to say.
+ * np_env_done frees. Returns 0 or a negative errno with message. */
+int np_plan_ucx_env(const struct np_config *cfg, const struct np_facts *facts,
+		    const struct np_selection *sel, bool *wanted, struct np_env *env,
+		    struct np_err *err) np_must_check;
 
 #endif

@@ -184,15 +184,13 @@ static int nccl_content(const struct np_config *cfg, const struct np_facts *fact
 
 /* ---- UCX ---- */
 
-static int ucx_content(const struct np_config *cfg, const struct np_facts *facts,
-		       const struct np_selection *sel, enum np_file_role role, bool *wanted,
-		       struct np_buf *content, struct np_err *err)
+int np_plan_ucx_env(const struct np_config *cfg, const struct np_facts *facts,
+		    const struct np_selection *sel, bool *wanted, struct np_env *env,
+		    struct np_err *err)
 {
 	np_auto_strv struct np_strv ports = { 0 };
 	np_auto_buf struct np_buf devices = { 0 };
 	struct np_ucx_input input = cfg->ucx;
-	struct np_env env = { 0 };
-	int r;
 
 	if (np_usable_ports(cfg, facts, &ports) < 0 ||
 	    with_port_numbers(facts, input.net_devices, &devices) < 0)
@@ -201,14 +199,21 @@ static int ucx_content(const struct np_config *cfg, const struct np_facts *facts
 		input.net_devices = devices.data;
 	input.hca_ports = &ports;
 	input.netdev = np_consumer_netdev(sel);
-	input.gdr_copy = facts->gdrdrv.usable;
+	input.gdr_copy = facts->gdrdrv.usable || np_gdr_dmabuf_usable(facts);
 	/* no fabric at all: nothing to say to UCX, unless the admin says it */
 	*wanted = cfg->ucx.profile != NP_UCX_OFF &&
 		  (ports.n > 0 || input.netdev || input.tls || input.net_devices);
-	if (!*wanted)
-		return 0;
-	r = np_ucx_env(&input, &env, err);
-	if (r < 0)
+	return *wanted ? np_ucx_env(&input, env, err) : 0;
+}
+
+static int ucx_content(const struct np_config *cfg, const struct np_facts *facts,
+		       const struct np_selection *sel, enum np_file_role role, bool *wanted,
+		       struct np_buf *content, struct np_err *err)
+{
+	struct np_env env = { 0 };
+	int r = np_plan_ucx_env(cfg, facts, sel, wanted, &env, err);
+
+	if (r < 0 || !*wanted)
 		return r;
 	if (role == NP_ROLE_PROFILE_SH)
 		r = np_ucx_render_sh(&env, content);

@@ -70,7 +70,7 @@ static int print_json(const struct np_result *r)
 
 	if (!doc)
 		return -ENOMEM;
-	bad = json_dumpf(doc, stdout, JSON_INDENT(2));
+	bad = json_dumpf(doc, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
 	json_decref(doc);
 	return bad < 0 || putchar('\n') == EOF ? -EIO : 0;
 }

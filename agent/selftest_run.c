@@ -2,123 +2,21 @@
 #include "agent/selftest_run.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/rtnetlink.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "agent/helper.h"
 #include "agent/ladder.h"
-#include "agent/login_limits.h"
 #include "agent/selftest_entry.h"
-#include "base/child.h"
-#include "base/log.h"
-#include "base/user.h"
 
-#ifndef NP_LIBEXECDIR
-#define NP_LIBEXECDIR "/usr/libexec/nodeprep"
-#endif
-
-#define PROGRAM	     "nodeprep-selftest"
-#define DEFAULT_USER "nobody"
-#define ENV_MAX	     64
-#define DOCUMENT_MAX (1 << 20)
-#define EMPTY_DIR    "/run/nodeprep/empty"
+#define ENV_MAX 64
 
 struct runner {
 	const struct np_rung_options *options;
-	int program_fd;
-	bool switch_user;
-	uid_t uid;
-	gid_t gid;
-	char user[33]; /* whom the rungs run as */
-	bool has_limit;
-	struct np_user_limit limit; /* that user's at login */
+	struct np_helper helper;
 	json_t *entries;
 	struct np_err *err;
 };
-
-/* Beside the agent's own file (a build tree), else where it is installed. Opened
- * once and run through the descriptor. */
-static int open_program(struct np_err *err)
-{
-	char path[4096];
-	ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - sizeof(PROGRAM) - 1);
-	char *slash;
-	int fd;
-
-	if (len > 0) {
-		path[len] = '\0';
-		slash = strrchr(path, '/');
-		if (slash) {
-			snprintf(slash + 1, sizeof(path) - (size_t)(slash + 1 - path), PROGRAM);
-			fd = open(path, O_RDONLY | O_CLOEXEC);
-			if (fd >= 0)
-				return fd;
-		}
-	}
-	fd = open(NP_LIBEXECDIR "/" PROGRAM, O_RDONLY | O_CLOEXEC);
-	if (fd < 0) {
-		int r = -errno;
-
-		np_err_set(err, r, "selftest.not_installed", NP_LIBEXECDIR "/" PROGRAM ": %s",
-			   strerror(-r));
-		np_err_hint(err, "install the package nodeprep-selftest");
-		return r;
-	}
-	return fd;
-}
-
-static int choose_user(struct runner *run)
-{
-	np_auto_user struct np_user user = { 0 };
-	const char *name = run->options->run_as ? run->options->run_as : DEFAULT_USER;
-	int r;
-
-	/* only root can become someone else */
-	if (run->options->as_root || geteuid() != 0) {
-		if (np_user_by_uid(geteuid(), &user, NULL) == 0)
-			np_strcpy(run->user, sizeof(run->user), user.name);
-		return 0;
-	}
-	r = np_user_by_name(name, &user, run->err);
-	if (r < 0) {
-		if (run->options->run_as)
-			np_err_context(run->err, "--run-as");
-		return r;
-	}
-	run->switch_user = true;
-	run->uid = user.uid;
-	run->gid = user.gid;
-	np_strcpy(run->user, sizeof(run->user), user.name);
-	return 0;
-}
-
-/* What the user's jobs can pin is what counts, not what the caller can: a service that
- * starts nodeprep often has another limit than a login. */
-static void choose_limit(struct runner *run)
-{
-	char soft[NP_MEMLOCK_STRLEN];
-	struct np_err err = { 0 };
-
-	run->has_limit = *run->user && np_user_limit(run->user, &run->limit, &err) == 0;
-	if (run->has_limit)
-		np_debug("user %s gets memlock %s at login (%s)", run->user,
-			 np_memlock_str(run->limit.limit.soft, soft), run->limit.source);
-	else
-		np_debug("the rungs keep the memlock limit of nodeprep itself: %s",
-			 *run->user ? err.message : "this user is not in the password database");
-}
-
-/* UCX reads ./ucx.conf: the rungs start in a directory that holds nothing. */
-static const char *empty_dir(void)
-{
-	mkdir("/run/nodeprep", 0755);
-	if (mkdir(EMPTY_DIR, 0555) == 0 || errno == EEXIST)
-		return EMPTY_DIR;
-	return "/";
-}
 
 static int append(struct runner *run, json_t *entry)
 {
@@ -128,32 +26,11 @@ static int append(struct runner *run, json_t *entry)
 static int add_crash(struct runner *run, const struct np_ladder_step *step,
 		     const struct np_child_result *result)
 {
-	char message[200], log[300] = "";
-	const char *last = result->log.data;
+	struct np_err err;
 
-	/* the last line of its log tells most */
-	if (last && result->log.len) {
-		char *end = result->log.data + strcspn(result->log.data, "");
-
-		while (end > last && end[-1] == '\n')
-			*--end = '\0';
-		last = strrchr(last, '\n') ? strrchr(last, '\n') + 1 : last;
-		np_printable(last, log, sizeof(log));
-	}
-	if (result->timed_out)
-		snprintf(message, sizeof(message), "no verdict within %d s: killed",
-			 run->options->timeout_ms / 1000);
-	else if (result->term_signal)
-		snprintf(message, sizeof(message), "the rung died of signal %d (%s)",
-			 result->term_signal, strsignal(result->term_signal));
-	else
-		snprintf(message, sizeof(message),
-			 "the rung ended with code %d and no result%s%.100s", result->exit_status,
-			 *log ? ": " : "", log);
-	return append(run, np_selftest_entry(
-				   step->rung, step->device, "fail",
-				   result->timed_out ? "selftest.timeout" : "selftest.crashed",
-				   message, "run nodeprep selftest --verbose and read its log"));
+	np_helper_failure(result, "the rung", run->options->timeout_ms, &err);
+	return append(run, np_selftest_entry(step->rung, step->device, "fail", err.code,
+					     err.message, err.hint));
 }
 
 /* The child knows its limit alone; where that comes from is known here. */
@@ -165,37 +42,28 @@ static int explain_memlock(struct runner *run, const struct np_child_result *res
 	size_t len = code ? strlen(code) : 0;
 	char login[NP_MEMLOCK_STRLEN];
 
-	if (!run->has_limit || len < 8 || strcmp(code + len - 8, ".memlock") != 0)
+	if (!run->helper.has_limit || len < 8 || strcmp(code + len - 8, ".memlock") != 0)
 		return 0;
 	if (result->memlock_less)
 		text = json_sprintf("%s, all that can be given here; user %s gets %s at login (%s)",
-				    said, run->user, np_memlock_str(run->limit.limit.soft, login),
-				    run->limit.source);
+				    said, run->helper.user,
+				    np_memlock_str(run->helper.limit.limit.soft, login),
+				    run->helper.limit.source);
 	else
-		text = json_sprintf("%s, as user %s gets it at login (%s)", said, run->user,
-				    run->limit.source);
+		text = json_sprintf("%s, as user %s gets it at login (%s)", said, run->helper.user,
+				    run->helper.limit.source);
 	if (json_object_set_new(entry, "message", text) < 0)
 		return -ENOMEM;
 	if (result->memlock_less)
 		text = json_string("raise the memlock limit of what starts nodeprep, or give it "
 				   "CAP_SYS_RESOURCE");
-	else if (*run->limit.source == '/')
+	else if (*run->helper.limit.source == '/')
 		text = json_sprintf("correct %s, or set [limits] memlock = unlimited and run "
 				    "nodeprep apply",
-				    run->limit.source);
+				    run->helper.limit.source);
 	else
 		text = json_string("set [limits] memlock = unlimited and run nodeprep apply");
 	return json_object_set_new(entry, "hint", text) < 0 ? -ENOMEM : 0;
-}
-
-static void pass_log(const char *rung, const struct np_buf *log)
-{
-	np_auto_strv struct np_strv lines = { 0 };
-
-	if (log->len == 0 || np_strv_split(&lines, log->data, "\n") < 0)
-		return;
-	for (size_t i = 0; i < lines.n; i++)
-		np_debug("selftest %s: %s", rung, lines.v[i]);
 }
 
 /* Its arguments. Not by its environment: the child drops what could lead UCX astray. */
@@ -216,7 +84,7 @@ static void add_argument(struct arguments *args, const char *option, const char 
 static void make_arguments(const struct np_rung_options *options, const struct np_ladder_step *step,
 			   struct arguments *args)
 {
-	args->v[args->n++] = PROGRAM;
+	args->v[args->n++] = NP_HELPER_PROGRAM;
 	args->v[args->n++] = step->rung;
 	add_argument(args, step->is_netdev ? "--netdev" : "--device", step->device);
 	add_argument(args, "--peer", step->peer);
@@ -235,38 +103,23 @@ static void make_arguments(const struct np_rung_options *options, const struct n
 
 static int run_step(struct runner *run, const struct np_ladder_step *step)
 {
-	static const char *const env[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", NULL };
 	np_auto_child_result struct np_child_result result = { 0 };
 	struct arguments args = { 0 };
-	char memlock[NP_MEMLOCK_STRLEN];
-	const struct np_child_spec spec = {
-		.exec_fd = run->program_fd,
-		.argv = args.v,
-		.envp = env,
-		.cwd = empty_dir(),
-		.switch_user = run->switch_user && !step->as_root,
-		.uid = run->uid,
-		.gid = run->gid,
-		.memlock = run->has_limit ? &run->limit.limit : NULL,
-		.timeout_ms = run->options->timeout_ms,
-		.stdout_max = DOCUMENT_MAX,
-		.stderr_max = 1 << 16,
-	};
+	char name[160];
 	int r;
 
 	make_arguments(run->options, step, &args);
-	np_progress("selftest %s %s", step->rung, step->device);
-	r = np_child_run(&spec, &result, run->err);
-	np_progress_done();
+	snprintf(name, sizeof(name), "selftest %s %s", step->rung, step->device);
+	r = np_helper_run(&run->helper,
+			  &(const struct np_helper_job){ .name = name,
+							 .argv = args.v,
+							 .as_root = step->as_root,
+							 .login_limit = true,
+							 .make_directory = true,
+							 .timeout_ms = run->options->timeout_ms },
+			  &result, run->err);
 	if (r < 0)
 		return r;
-	pass_log(step->rung, &result.log);
-	if (result.memlock_less)
-		np_debug("selftest %s: memlock %s is all that can be given here", step->rung,
-			 np_memlock_str(result.memlock.soft, memlock));
-	if (result.interrupted)
-		return np_err_set(run->err, -EINTR, "internal.interrupted",
-				  "interrupted during the self-test");
 	r = result.timed_out || result.term_signal ?
 		    -EPROTO :
 		    np_selftest_take(&result, step->rung, step->device, run->entries);
@@ -338,19 +191,13 @@ int np_selftest_run(const struct np_config *cfg, const struct np_facts *facts,
 		    const struct np_selection *sel, const struct np_rung_options *options,
 		    json_t *entries, struct np_err *err)
 {
-	_cleanup_close_ int program_fd = open_program(err);
 	np_auto_rdma_users struct np_rdma_users users = { 0 };
 	np_auto_ladder struct np_ladder ladder = { 0 };
-	struct runner run = {
-		.options = options, .program_fd = program_fd, .entries = entries, .err = err
-	};
-	int r;
+	struct runner run = { .options = options, .entries = entries, .err = err };
+	int r = np_helper_open(options->run_as, options->as_root, &run.helper, err);
 
-	if (program_fd < 0)
-		return program_fd;
-	r = choose_user(&run);
 	if (r == 0)
-		choose_limit(&run);
+		np_helper_find_limit(&run.helper);
 	if (r == 0)
 		r = np_rdma_users_observe(0, &users, err);
 	if (r == 0)
@@ -372,5 +219,6 @@ int np_selftest_run(const struct np_config *cfg, const struct np_facts *facts,
 				      json_array_get(entries, json_array_size(entries) - 1));
 		}
 	}
+	np_helper_done(&run.helper);
 	return r;
 }

@@ -239,8 +239,8 @@ static json_t *show_config(const struct np_config *cfg)
 	return list;
 }
 
-const char *const np_show_nouns[] = { "ports",	  "netdevs", "modules", "gpus",
-				      "topology", "config",  NULL };
+const char *const np_show_nouns[] = { "ports",	   "netdevs",  "modules", "gpus",
+				      "libraries", "topology", "config",  NULL };
 
 int np_show_add(json_t *show, const char *noun, const struct np_config *cfg,
 		const struct np_facts *facts)

@@ -10,8 +10,8 @@
 
 extern const char *const np_show_nouns[]; /* NULL-terminated */
 
-/* Adds the member @noun ("ports", ...). Returns 0, -EINVAL (no such noun) or
- * -ENOMEM. */
+/* Adds the member @noun ("ports", ...). Returns 0, -EINVAL (no such noun, or "libraries",
+ * which is no fact: np_libraries_show) or -ENOMEM. */
 int np_show_add(json_t *show, const char *noun, const struct np_config *cfg,
 		const struct np_facts *facts) np_must_check;
 

@@ -226,6 +226,8 @@ static void add_nouns(const json_t *show, struct np_buf *out)
 			np_show_topology_text(list, out);
 		else if (strcmp(noun, "config") == 0)
 			text_config(list, out);
+		else if (strcmp(noun, "libraries") == 0)
+			np_show_text_libraries(list, out);
 		else
 			text_rows(list, out);
 	}

@@ -28,6 +28,7 @@ struct apply {
 	struct np_netlink *nl;
 	struct np_facts facts;
 	struct np_selection sel;
+	struct np_libraries libraries; /* asked once a run */
 	bool no_probe;
 	bool waited;
 	bool refused; /* the node must not be changed like this: exit 3 */
@@ -52,6 +53,16 @@ static void note_failures(struct apply *ap)
 	}
 }
 
+static int ask_libraries(struct apply *ap, bool thorough)
+{
+	int r = 0;
+
+	if (!ap->libraries.asked && np_libraries_matter(&ap->facts, thorough))
+		r = np_libraries_ask(&ap->libraries, &ap->result->error);
+	ap->facts.libraries = ap->libraries;
+	return r;
+}
+
 static int observe_facts(struct apply *ap)
 {
 	int r;
@@ -62,7 +73,7 @@ static int observe_facts(struct apply *ap)
 	ap->refused |= r == -EADDRNOTAVAIL || r == -EBADMSG;
 	ap->faulty |= r == -EBADMSG;
 	note_failures(ap);
-	return r;
+	return r < 0 ? r : ask_libraries(ap, false);
 }
 
 static int select_netdevs(struct apply *ap)
@@ -360,6 +371,9 @@ static int finish(struct apply *ap, const struct np_cli *cli)
 	enum np_services_scope scope =
 		any_done(&result->actions) ? NP_SERVICES_ALL : NP_SERVICES_UNITS;
 
+	/* a run that finds nothing to do stays as cheap as it is */
+	if (any_done(&result->actions) && ask_libraries(ap, true) < 0)
+		return roll_back(ap);
 	if (ap->facts.gpus.n > 0)
 		np_observe_pci(&ap->facts);
 	if (np_services_observe(scope, &ap->facts.services) < 0)

@@ -8,10 +8,13 @@
 
 /* plan and check: observe, plan, judge; nothing is changed. */
 
-static int look(struct np_config *cfg, struct np_result *result, struct np_facts *facts)
+static int look(struct np_config *cfg, bool thorough, struct np_result *result,
+		struct np_facts *facts)
 {
 	int r = np_observe(cfg, NP_OBSERVE_WANTED, facts, &result->error);
 
+	if (r == 0 && np_libraries_matter(facts, thorough))
+		r = np_libraries_ask(&facts->libraries, &result->error);
 	if (r < 0)
 		return np_verb_fail(result, r == -EADDRNOTAVAIL ? NP_EXIT_REFUSED :
 					    r == -EBADMSG	? NP_EXIT_USAGE :
@@ -48,21 +51,25 @@ static int judge(const struct np_config *cfg, struct np_facts *facts, struct np_
 	return 0;
 }
 
-int np_verb_plan(const struct np_cli *cli, struct np_config *cfg, struct np_result *result)
+static int look_and_judge(struct np_config *cfg, bool thorough, struct np_result *result)
 {
 	np_auto_facts struct np_facts facts = { 0 };
-	int r = look(cfg, result, &facts);
+	int r = look(cfg, thorough, result, &facts);
 
+	return r == 0 ? judge(cfg, &facts, result) : r;
+}
+
+int np_verb_plan(const struct np_cli *cli, struct np_config *cfg, struct np_result *result)
+{
 	(void)cli;
-	if (r == 0)
-		r = judge(cfg, &facts, result);
-	return r;
+	return look_and_judge(cfg, false, result);
 }
 
 int np_verb_check(const struct np_cli *cli, struct np_config *cfg, struct np_result *result)
 {
-	int r = np_verb_plan(cli, cfg, result);
+	int r = look_and_judge(cfg, true, result);
 
+	(void)cli;
 	if (r == 0)
 		result->exit = np_result_ready(result) ? NP_EXIT_READY : NP_EXIT_NOT_READY;
 	return r;

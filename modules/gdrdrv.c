@@ -174,3 +174,8 @@ void np_gdrdrv_observe(struct np_gdrdrv *out)
 	if (out->major >= 0)
 		read_params(out);
 }
+
+bool np_gdr_dmabuf_backend(uint32_t library, int cuda)
+{
+	return library >= NP_GDR_DMABUF_LIBRARY && cuda >= NP_GDR_DMABUF_CUDA;
+}

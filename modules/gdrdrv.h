@@ -34,6 +34,17 @@ struct np_gdrdrv {
 /* Never fails, never blocks; a hostile file at /dev/gdrdrv is neither followed nor trusted. */
 void np_gdrdrv_observe(struct np_gdrdrv *out);
 
+/*
+ * Without gdrdrv libgdrapi can map GPU memory through a dma-buf: release 2.6 of gdrcopy
+ * brought that, and it needs a CUDA driver 13.3 or newer (gdrcopy's README and NEWS).
+ * @library is (major << 16) | minor, @cuda what cuDriverGetVersion gives (13030 = 13.3);
+ * 0 = unknown, which is never enough. Pure.
+ */
+#define NP_GDR_DMABUF_LIBRARY (2u << 16 | 6)
+#define NP_GDR_DMABUF_CUDA    13030
+
+bool np_gdr_dmabuf_backend(uint32_t library, int cuda);
+
 /* What the gdrdrv module on disk was built for, by its description (2.4 and newer). */
 enum np_gpu_flavour np_gdrdrv_built_for(const struct np_kmod_lookup *lookup);
 

@@ -64,7 +64,7 @@ static int no_library(const char *why, struct np_err *err)
 	return -ENOENT;
 }
 
-static int load(struct np_cuda *cuda, struct np_err *err)
+int np_cuda_load(struct np_cuda *cuda, struct np_err *err)
 {
 	const char *missing = NULL;
 	char why[320];
@@ -88,8 +88,12 @@ static int load(struct np_cuda *cuda, struct np_err *err)
 #undef TAKE
 	/* NOLINTEND(bugprone-macro-parentheses) */
 	np_library_path((void *)cuda->init, LIBRARY, cuda->path, sizeof(cuda->path));
-	if (!missing)
+	if (!missing) {
+		if (cuda->driver_version(&cuda->version) != NP_CU_SUCCESS)
+			cuda->version = 0;
+		np_debug("%s: CUDA %d", cuda->path, cuda->version);
 		return 0;
+	}
 	snprintf(why, sizeof(why), "%s is too old, it has no %s", cuda->path, missing);
 	return no_library(why, err);
 }
@@ -129,15 +133,12 @@ int np_cuda_open(struct np_cuda *cuda, struct np_err *err)
 {
 	char name[64], driver[96];
 	np_cu_result result;
-	int ret = load(cuda, err);
+	int ret = np_cuda_load(cuda, err);
 
 	if (ret < 0)
 		return ret;
 	started = true;
 	result = cuda->init(0);
-	if (result == NP_CU_SUCCESS)
-		result = cuda->driver_version(&cuda->version);
-	np_debug("%s: CUDA %d", cuda->path, cuda->version);
 	if (result == NP_CU_SUCCESS)
 		return 0;
 	ret = result == NP_CU_NO_DEVICE ? -ENODEV : -EIO;

@@ -6,6 +6,10 @@
 #include "base/str.h"
 #include "selftest/cuda_api.h"
 
+/* Opens libcuda.so.1 and asks for its version, which starts no driver. Returns 0, or
+ * -ENOENT with code cuda.no_driver: it is missing, or older than what is called here. */
+int np_cuda_load(struct np_cuda *cuda, struct np_err *err) np_must_check;
+
 /* Opens libcuda.so.1 and initialises it. Returns 0 or a negative errno with code
  * cuda.no_driver: the library is missing or older than what is called here, or
  * cuInit fails (the message has the driver's own name of the error). -ENODEV: the

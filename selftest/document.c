@@ -28,8 +28,7 @@ static json_t *rounded(double value)
 	return json_real(round(value * 1000) / 1000);
 }
 
-/* A string that is valid UTF-8 whatever came from outside. */
-static json_t *text(const char *s)
+json_t *np_document_text(const char *s)
 {
 	char shown[4 * 640 + 1];
 	json_t *value = json_string(s);
@@ -70,25 +69,39 @@ static json_t *result_json(const struct np_rung_result *result)
 
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(sizes, size_json(&result->sizes[i]));
-	entry = json_pack(
-		"{s:s, s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "rung", result->rung,
-		"device", text(result->device), "transport", text(result->transport), "status",
-		status_str(result->status), "code", result->code, "message", text(result->message),
-		"hint", text(result->hint), "size_bytes",
-		n ? json_integer((json_int_t)result->sizes[n - 1].size_bytes) : json_null(),
-		"latency_us", n ? rounded(result->sizes[0].latency_us) : json_null(),
-		"bandwidth_MBps", n ? bandwidth(&result->sizes[n - 1]) : json_null(), "sizes",
-		sizes);
+	entry = json_pack("{s:s, s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "rung",
+			  result->rung, "device", np_document_text(result->device), "transport",
+			  np_document_text(result->transport), "status", status_str(result->status),
+			  "code", result->code, "message", np_document_text(result->message),
+			  "hint", np_document_text(result->hint), "size_bytes",
+			  n ? json_integer((json_int_t)result->sizes[n - 1].size_bytes) :
+			      json_null(),
+			  "latency_us", n ? rounded(result->sizes[0].latency_us) : json_null(),
+			  "bandwidth_MBps", n ? bandwidth(&result->sizes[n - 1]) : json_null(),
+			  "sizes", sizes);
 	if (entry)
 		add_counters(result, entry);
 	return entry;
+}
+
+/* One line; takes the reference. */
+static char *line_of(json_t *document)
+{
+	char *out = NULL, *line = NULL;
+
+	if (document)
+		out = json_dumps(document, JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(12));
+	json_decref(document);
+	if (out)
+		line = np_asprintf("%s\n", out);
+	free(out);
+	return line;
 }
 
 char *np_document(const struct np_rung_report *report, const struct np_err *error)
 {
 	bool ready = !error && np_rung_report_ok(report);
 	json_t *list = json_array(), *document;
-	char *out = NULL, *line = NULL;
 
 	for (size_t i = 0; i < report->n; i++)
 		json_array_append_new(list, result_json(&report->v[i]));
@@ -98,12 +111,16 @@ char *np_document(const struct np_rung_report *report, const struct np_err *erro
 	if (document && error)
 		json_object_set_new(document, "error",
 				    json_pack("{s:s, s:o, s:o}", "code", error->code, "message",
-					      text(error->message), "hint", text(error->hint)));
-	if (document)
-		out = json_dumps(document, JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(12));
-	json_decref(document);
-	if (out)
-		line = np_asprintf("%s\n", out);
-	free(out);
-	return line;
+					      np_document_text(error->message), "hint",
+					      np_document_text(error->hint)));
+	return line_of(document);
+}
+
+char *np_document_libraries(json_t *libraries)
+{
+	if (!libraries)
+		return NULL;
+	return line_of(json_pack("{s:i, s:s, s:s, s:b, s:b, s:[], s:[], s:[], s:{s:o}}", "schema",
+				 1, "verb", "show", "version", NP_VERSION, "changed", 0, "ready", 1,
+				 "actions", "checks", "selftest", "show", "libraries", libraries));
 }

@@ -12,9 +12,6 @@
 #define LIBRARY	       "libgdrapi.so.2"
 #define STANDIN_SYMBOL "np_gdrapi_standin"
 
-/* what the dma-buf backend of gdrcopy 2.6 needs */
-#define DMA_BUF_CUDA 13030
-
 #define VERSION(major, minor) ((uint32_t)(major) << 16 | (uint32_t)(minor))
 
 static int cannot_load(const char *why, struct np_err *err)
@@ -153,7 +150,7 @@ static int driver_cause(const struct np_gdrdrv *driver, struct np_err *err)
 int np_gdr_cause(const struct np_gdrdrv *driver, const struct np_gdr_lib *lib, int cuda_version,
 		 struct np_err *err)
 {
-	bool library_can = VERSION(lib->major, lib->minor) >= VERSION(2, 6);
+	bool library_can = VERSION(lib->major, lib->minor) >= NP_GDR_DMABUF_LIBRARY;
 	char version[32];
 	int ret;
 
@@ -178,7 +175,7 @@ int np_gdr_cause(const struct np_gdrdrv *driver, const struct np_gdr_lib *lib, i
 			   "no gdrdrv, and libgdrapi %d.%d (%s) has no dma-buf backend, which came "
 			   "with 2.6",
 			   lib->major, lib->minor, lib->path);
-	else if (cuda_version < DMA_BUF_CUDA)
+	else if (cuda_version < NP_GDR_DMABUF_CUDA)
 		np_err_set(err, ret, "gdrapi.no_backend",
 			   "no gdrdrv, and CUDA driver %s is older than the 13.3 that the dma-buf "
 			   "backend needs",
@@ -189,7 +186,7 @@ int np_gdr_cause(const struct np_gdrdrv *driver, const struct np_gdr_lib *lib, i
 			   "mapped by it (CUDA driver %s)",
 			   version);
 	np_err_hint(err, "load gdrdrv (modprobe gdrdrv, nodeprep apply)%s",
-		    library_can && cuda_version >= DMA_BUF_CUDA ?
+		    library_can && cuda_version >= NP_GDR_DMABUF_CUDA ?
 			    ", or use the open GPU kernel modules" :
 			    ", or install a newer GPU driver and gdrcopy 2.6");
 	return ret;

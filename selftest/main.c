@@ -19,6 +19,7 @@
 #include "selftest/cuda_lib.h"
 #include "selftest/document.h"
 #include "selftest/early.h"
+#include "selftest/libraries.h"
 #include "selftest/options.h"
 #include "selftest/ucp_engine.h"
 
@@ -57,28 +58,37 @@ static void on_alarm(int signal_number)
 	_exit(EXIT_NOT_READY);
 }
 
-/* Even when a library hangs there is one document on stdout. */
-static int arm(const struct np_options *options, struct np_err *err)
+static char *hang_document_of(const struct np_options *options)
 {
 	const struct np_rung_options *o = &options->rung_options;
 	np_auto_rung_report struct np_rung_report report = { 0 };
-	struct sigaction action = { .sa_handler = on_alarm };
+	const char *what = options->rung ? options->rung->name : "--libraries";
 	struct np_rung_result *result;
 	struct np_err hang;
 
+	np_err_set(&hang, -ETIMEDOUT, "selftest.timeout",
+		   "%s hung: a call into a library did not return within %d ms", what,
+		   o->timeout_ms + HANG_GRACE_MS);
+	np_err_hint(&hang, "read the kernel log for messages of the HCA's or the GPU's driver");
+	if (!options->rung)
+		return np_document_libraries(np_libraries_unknown(options->brief, &hang));
 	result = np_rung_add(&report, options->rung->name, o->device ? o->device : o->netdev);
 	if (!result)
-		return np_err_nomem(err);
-	np_err_set(&hang, -ETIMEDOUT, "selftest.timeout",
-		   "%s hung: a call into a library did not return within %d ms",
-		   options->rung->name, o->timeout_ms + HANG_GRACE_MS);
-	np_err_hint(&hang, "read the kernel log for messages of the HCA's or the GPU's driver");
+		return NULL;
 	np_rung_fail(result, &hang);
-	hang_document = np_document(&report, NULL);
+	return np_document(&report, NULL);
+}
+
+/* Even when a library hangs there is one document on stdout. */
+static int arm(const struct np_options *options, struct np_err *err)
+{
+	struct sigaction action = { .sa_handler = on_alarm };
+
+	hang_document = hang_document_of(options);
 	if (!hang_document)
 		return np_err_nomem(err);
 	sigaction(SIGALRM, &action, NULL);
-	alarm((unsigned int)(o->timeout_ms + HANG_GRACE_MS + 999) / 1000);
+	alarm((unsigned int)(options->rung_options.timeout_ms + HANG_GRACE_MS + 999) / 1000);
 	return 0;
 }
 
@@ -142,6 +152,21 @@ static int run(struct np_options *options)
 	return np_rung_report_ok(&report) ? EXIT_READY : EXIT_NOT_READY;
 }
 
+static int libraries(struct np_options *options)
+{
+	_cleanup_free_ char *document = NULL;
+	struct np_err err = { 0 };
+
+	if (arm(options, &err) == 0)
+		document = np_document_libraries(np_libraries(options->brief));
+	alarm(0);
+	if (!document || write_all(document) < 0) {
+		np_error("cannot write the report");
+		return EXIT_INTERNAL;
+	}
+	return EXIT_READY;
+}
+
 static int act(int argc, char **argv)
 {
 	np_auto_options struct np_options options = { 0 };
@@ -159,6 +184,8 @@ static int act(int argc, char **argv)
 		return ret == -EINVAL ? EXIT_USAGE : EXIT_INTERNAL;
 	}
 	switch (options.action) {
+	case NP_OPTIONS_LIBRARIES:
+		return libraries(&options);
 	case NP_OPTIONS_LIST:
 		return list_rungs();
 	case NP_OPTIONS_VERSION:

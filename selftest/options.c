@@ -30,6 +30,8 @@ const char np_options_help[] =
 	"  --env NAME=VALUE     set in the environment, e.g. UCX_IB_SL=1 (repeat); UCX_*, NCCL_*,\n"
 	"                       CUDA_*, GDRCOPY_* and HOME are not inherited\n"
 	"  --list               name the rungs\n"
+	"  --libraries          no rung: the libraries, and what UCX has on this node\n"
+	"  --brief              with --libraries: versions alone, no device is opened\n"
 	"  --verbose            say more on stderr\n"
 	"  --version, --help\n";
 
@@ -45,17 +47,19 @@ enum option {
 	QUICK,
 	FULL,
 	LIST,
+	LIBRARIES,
+	BRIEF,
 	VERBOSE,
 	VERSION,
 	HELP
 };
 
 /* In the order of enum option; up to ENV they take a value. */
-static const char *const names[] = { "--device",     "--peer",	 "--gpu",
-				     "--gid-index",  "--netdev", "--address",
-				     "--timeout-ms", "--env",	 "--quick",
-				     "--full",	     "--list",	 "--verbose",
-				     "--version",    "--help",	 NULL };
+static const char *const names[] = { "--device", "--peer",    "--gpu",	      "--gid-index",
+				     "--netdev", "--address", "--timeout-ms", "--env",
+				     "--quick",	 "--full",    "--list",	      "--libraries",
+				     "--brief",	 "--verbose", "--version",    "--help",
+				     NULL };
 
 static bool takes_value(enum option option)
 {
@@ -134,6 +138,12 @@ static void take_flag(struct np_options *out, enum option option)
 	case LIST:
 		out->action = NP_OPTIONS_LIST;
 		break;
+	case LIBRARIES:
+		out->action = NP_OPTIONS_LIBRARIES;
+		break;
+	case BRIEF:
+		out->brief = true;
+		break;
 	case VERBOSE:
 		out->verbose = true;
 		break;
@@ -202,6 +212,10 @@ int np_options_parse(int argc, char **argv, struct np_options *out, struct np_er
 		ret = np_err_set(err, -EINVAL, "usage", "name a rung");
 		np_err_hint(err, "see nodeprep-selftest --list");
 	}
+	if (ret == 0 && parsed.action == NP_OPTIONS_LIBRARIES && parsed.rung)
+		ret = usage(err, NULL, "no rung goes with --libraries:", parsed.rung->name);
+	if (ret == 0 && parsed.action != NP_OPTIONS_LIBRARIES && parsed.brief)
+		ret = np_err_set(err, -EINVAL, "usage", "--brief goes with --libraries alone");
 	if (ret < 0) {
 		np_options_done(&parsed);
 		return ret;

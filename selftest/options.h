@@ -6,13 +6,20 @@
 
 #include "selftest/rung.h"
 
-enum np_options_action { NP_OPTIONS_RUN, NP_OPTIONS_LIST, NP_OPTIONS_VERSION, NP_OPTIONS_HELP };
+enum np_options_action {
+	NP_OPTIONS_RUN,
+	NP_OPTIONS_LIBRARIES,
+	NP_OPTIONS_LIST,
+	NP_OPTIONS_VERSION,
+	NP_OPTIONS_HELP
+};
 
 struct np_options {
 	enum np_options_action action;
 	const struct np_rung *rung;	     /* with NP_OPTIONS_RUN */
 	struct np_rung_options rung_options; /* deadline not set */
 	bool verbose;
+	bool brief;	  /* with NP_OPTIONS_LIBRARIES */
 	const char **env; /* NAME=VALUE of --env, into argv */
 	size_t n_env;
 };

@@ -27,6 +27,16 @@ const char *np_ucx_library(void)
 	return library_of("ucp_get_version", "libucp");
 }
 
+bool np_ucx_of_one_piece(void)
+{
+	_cleanup_free_ char *ucp = realpath(np_ucx_library(), NULL);
+	_cleanup_free_ char *uct = realpath(library_of("uct_iface_open", ""), NULL);
+	const char *end = ucp ? strrchr(ucp, '/') : NULL;
+
+	return uct && end && strncmp(ucp, uct, (size_t)(end + 1 - ucp)) == 0 &&
+	       strrchr(uct, '/') - uct == end - ucp;
+}
+
 static bool has_component(const char *name, unsigned int *devices)
 {
 	uct_component_h *components = NULL;

@@ -8,6 +8,10 @@
 /* Path of the libucp that this process uses; "libucp" when unknown. */
 const char *np_ucx_library(void);
 
+/* libucp and libuct come from one directory. libuct tells no version: of two directories
+ * it may be of another one. */
+bool np_ucx_of_one_piece(void);
+
 /* What a rung needs of the UCX library. */
 struct np_ucx_need {
 	const char *what;      /* "rc transport" */

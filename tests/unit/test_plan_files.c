@@ -320,6 +320,46 @@ static void test_gdr_copy(void **state)
 	end(&s);
 }
 
+/* libgdrapi's dma-buf backend stands in for gdrdrv */
+static void test_gdr_copy_by_dmabuf(void **state)
+{
+	static const struct {
+		uint32_t library;
+		int cuda;
+		enum np_gpu_flavour flavour;
+		bool gpu, usable;
+	} cases[] = {
+		{ 2 << 16 | 6, 13030, NP_GPU_FLAVOUR_OPEN, true, true },
+		{ 2 << 16 | 6, 13030, NP_GPU_FLAVOUR_UNKNOWN, true, true },
+		{ 3 << 16, 14000, NP_GPU_FLAVOUR_OPEN, true, true },
+		{ 2 << 16 | 5, 13030, NP_GPU_FLAVOUR_OPEN, true, false },
+		{ 2 << 16 | 6, 13020, NP_GPU_FLAVOUR_OPEN, true, false },
+		{ 2 << 16 | 6, 0, NP_GPU_FLAVOUR_OPEN, true, false },
+		{ 0, 13030, NP_GPU_FLAVOUR_OPEN, true, false },
+		{ 2 << 16 | 6, 13030, NP_GPU_FLAVOUR_PROPRIETARY, true, false },
+		{ 2 << 16 | 6, 13030, NP_GPU_FLAVOUR_OPEN, false, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < NP_ARRAY_SIZE(cases); i++) {
+		struct scene s;
+
+		begin(&s, FB_LIST("10.0.0.50/24"));
+		if (cases[i].gpu)
+			fb_gpu(&s.facts);
+		s.facts.gpu_driver.flavour = cases[i].flavour;
+		s.facts.libraries = (struct np_libraries){ .asked = true,
+							   .known = true,
+							   .cuda = cases[i].cuda,
+							   .gdrapi = cases[i].library };
+		plan(&s);
+		says(&s, "ucx.env",
+		     cases[i].usable ? "UCX_TLS=rc,cuda_copy,cuda_ipc,gdr_copy,tcp,sm,self\n" :
+				       "UCX_TLS=rc,cuda_copy,cuda_ipc,tcp,sm,self\n");
+		end(&s);
+	}
+}
+
 /* C11, C17, C36, C37: neither of these in UCX_NET_DEVICES */
 static void test_ucx_unusable_ports(void **state)
 {
@@ -418,6 +458,7 @@ int main(void)
 		cmocka_unit_test(test_nccl_impossible_name),
 		cmocka_unit_test(test_ucx_profiles),
 		cmocka_unit_test(test_gdr_copy),
+		cmocka_unit_test(test_gdr_copy_by_dmabuf),
 		cmocka_unit_test(test_ucx_unusable_ports),
 		cmocka_unit_test(test_ucx_given_values),
 		cmocka_unit_test(test_no_fabric),
