@@ -52,7 +52,7 @@ struct np_facts {
 	bool gdrdrv_node_failed; /* set by a caller that tried: not to be tried again */
 	struct np_gpus gpus;
 	struct np_gpu_driver gpu_driver; /* read when there are GPUs */
-	struct np_libraries libraries; /* set by who asks (np_libraries_ask) */
+	struct np_libraries libraries;	 /* set by who asks (np_libraries_ask) */
 	struct np_file_fact *files;
 	size_t n_files;
 };
