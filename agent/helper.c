@@ -154,9 +154,11 @@ int np_helper_run(const struct np_helper *helper, const struct np_helper_job *jo
 	char memlock[NP_MEMLOCK_STRLEN];
 	int r;
 
-	np_progress("%s", job->name);
+	if (!job->quiet)
+		np_progress("%s", job->name);
 	r = np_child_run(&spec, result, err);
-	np_progress_done();
+	if (!job->quiet)
+		np_progress_done();
 	if (r < 0)
 		return r;
 	pass_log(job->name, &result->log);

@@ -45,6 +45,7 @@ struct np_helper_job {
 	const char *const *argv; /* NULL-terminated, with NP_HELPER_PROGRAM first */
 	bool as_root;		 /* whatever np_helper_open chose */
 	bool login_limit;	 /* with the memlock limit that its user gets at login */
+	bool quiet;		 /* no progress line */
 	bool make_directory;	 /* an empty one in /run to start in, where there is none yet */
 	int timeout_ms;
 };

@@ -28,6 +28,7 @@ static int run(const char *const *names, bool brief, int timeout_ms, json_t **li
 		r = np_helper_run(&helper,
 				  &(const struct np_helper_job){ .name = "looking at the libraries",
 								 .argv = argv,
+								 .quiet = brief,
 								 .timeout_ms = timeout_ms },
 				  &result, why);
 	if (r < 0)

@@ -175,6 +175,9 @@ int np_gdr_cause(const struct np_gdrdrv *driver, const struct np_gdr_lib *lib, i
 			   "no gdrdrv, and libgdrapi %d.%d (%s) has no dma-buf backend, which came "
 			   "with 2.6",
 			   lib->major, lib->minor, lib->path);
+	else if (cuda_version <= 0)
+		np_err_set(err, ret, "gdrapi.no_backend",
+			   "no gdrdrv, and no CUDA driver that the dma-buf backend could use");
 	else if (cuda_version < NP_GDR_DMABUF_CUDA)
 		np_err_set(err, ret, "gdrapi.no_backend",
 			   "no gdrdrv, and CUDA driver %s is older than the 13.3 that the dma-buf "

@@ -41,7 +41,7 @@ static uint64_t limit(uint64_t flags, uint64_t flag, size_t max)
 	if (!(flags & flag))
 		return 0;
 	/* close to the end of the number: address arithmetic, not a limit of the way */
-	return max > INT64_MAX ? NP_UCX_UNLIMITED : max;
+	return max >= INT64_MAX ? NP_UCX_UNLIMITED : max;
 }
 
 static void take_limits(const uct_iface_attr_t *attr, struct np_ucx_transport *to)

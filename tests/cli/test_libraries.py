@@ -298,6 +298,13 @@ def test_what_libgdrapi_can_map_through_without_gdrdrv(cuda, library, backend, s
         assert said is None or said in gdrapi["message"]
 
 
+def test_libgdrapi_without_a_cuda_driver():
+    if real_version("libcuda.so.1"):
+        pytest.skip("there is a CUDA driver here")
+    gdrapi = libraries(LD_LIBRARY_PATH=STANDIN)["gdrapi"]
+    assert gdrapi["gdrapi"]["backend"] is None and "no CUDA driver" in gdrapi["message"]
+
+
 def test_a_hanging_driver_leaves_a_document():
     done = start("--libraries", "--timeout-ms", "500", LD_LIBRARY_PATH=FAKES,
                  FAKE_CUDA="hang=cuInit")

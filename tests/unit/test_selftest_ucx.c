@@ -72,9 +72,13 @@ static void other_words_are_passed_over(void **state)
 static void versions(void **state)
 {
 	unsigned int major, minor;
+	char *end;
 
 	(void)state;
-	assert_int_equal(sscanf(np_ucx_built_against(), "%u.%u", &major, &minor), 2);
+	major = (unsigned int)strtoul(np_ucx_built_against(), &end, 10);
+	assert_int_equal(*end, '.');
+	minor = (unsigned int)strtoul(end + 1, &end, 10);
+	assert_int_equal(*end, '\0');
 	assert_true(np_ucx_is_exact(major, minor));
 	assert_false(np_ucx_is_exact(major, minor + 1));
 	assert_false(np_ucx_is_exact(major, minor - 1));
