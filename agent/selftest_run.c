@@ -91,6 +91,8 @@ static void make_arguments(const struct np_rung_options *options, const struct n
 	add_argument(args, "--gpu", step->gpu);
 	add_argument(args, "--address", step->address);
 	args->v[args->n++] = options->full ? "--full" : "--quick";
+	if (options->force)
+		args->v[args->n++] = "--force";
 	/* its own deadline comes first (its alarm 3 s after that), so that it can still
 	 * say what hung */
 	snprintf(args->timeout, sizeof(args->timeout), "%d",

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#include "selftest/nvml_lib.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#define LIBRARY	      "libnvidia-ml.so.1"
+#define SUCCESS	      0 /* nvmlReturn_t */
+#define PROCESSES_MAX 64
+
+/* nvmlProcessInfo_t of nvmlDeviceGetComputeRunningProcesses_v3 */
+struct process_info {
+	unsigned int pid;
+	unsigned long long used_bytes;
+	unsigned int gpu_instance, compute_instance;
+};
+
+bool np_nvml_open(struct np_nvml *nvml)
+{
+	int (*init)(void);
+
+	memset(nvml, 0, sizeof(*nvml));
+	nvml->handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+	if (!nvml->handle)
+		return false;
+	init = (int (*)(void))dlsym(nvml->handle, "nvmlInit_v2");
+	nvml->shutdown = (int (*)(void))dlsym(nvml->handle, "nvmlShutdown");
+	nvml->by_pci = (int (*)(const char *, void **))dlsym(nvml->handle,
+							     "nvmlDeviceGetHandleByPciBusId_v2");
+	nvml->processes = (int (*)(void *, unsigned int *, void *))dlsym(
+		nvml->handle, "nvmlDeviceGetComputeRunningProcesses_v3");
+	if (init && nvml->shutdown && nvml->by_pci && init() == SUCCESS)
+		return true;
+	dlclose(nvml->handle);
+	nvml->handle = NULL;
+	return false;
+}
+
+void np_nvml_close(struct np_nvml *nvml)
+{
+	if (!nvml || !nvml->handle)
+		return;
+	nvml->shutdown();
+	dlclose(nvml->handle);
+	nvml->handle = NULL;
+}
+
+int np_nvml_users(const struct np_nvml *nvml, const char *pci, unsigned int *pid)
+{
+	struct process_info infos[PROCESSES_MAX];
+	unsigned int n = PROCESSES_MAX;
+	void *device = NULL;
+
+	*pid = 0;
+	if (!nvml->processes || nvml->by_pci(pci, &device) != SUCCESS ||
+	    nvml->processes(device, &n, infos) != SUCCESS || n > PROCESSES_MAX)
+		return -1;
+	if (n > 0)
+		*pid = infos[0].pid;
+	return (int)n;
+}
