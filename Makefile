@@ -52,6 +52,7 @@ JANSSON_LIBS = $(call pc_libs,jansson)
 INIH_LIBS = $(call pc_libs,inih)
 UCX_CFLAGS = $(call pc_cflags,ucx)
 UCX_LIBS = $(call pc_libs,ucx)
+VERBS_LIBS = $(call pc_libs,libibverbs)
 CMOCKA_LIBS = $(call pc_libs,cmocka)
 
 rooms := base netlink ibmad modules agent selftest
@@ -79,7 +80,7 @@ $(BUILD)/nodeprep: $(BUILD)/obj/agent/main.o $(AGENT_OBJ) $(LIB_OBJ)
 $(BUILD)/nodeprep-selftest: $(BUILD)/obj/selftest/main.o $(SELFTEST_OBJ) \
 		$(call obj,base) $(call obj,ibmad) $(call obj,modules)
 	$(say) LINK $@
-	$(Q)$(CC) $(LDOPT) $(LDFLAGS) -o $@ $^ $(UCX_LIBS) $(UMAD_LIBS) $(JANSSON_LIBS) -ldl -lpthread -lm
+	$(Q)$(CC) $(LDOPT) $(LDFLAGS) -o $@ $^ $(UCX_LIBS) $(VERBS_LIBS) $(UMAD_LIBS) $(JANSSON_LIBS) -ldl -lpthread -lm
 
 $(BUILD)/obj/netlink/%.o: NP_CPPFLAGS += $(NL_CFLAGS)
 $(BUILD)/obj/selftest/%.o: NP_CPPFLAGS += $(UCX_CFLAGS)
@@ -105,7 +106,7 @@ $(BUILD)/unit/test_selftest_%: $(BUILD)/obj/tests/unit/test_selftest_%.o $(SELFT
 		$(call obj,base) $(call obj,ibmad) $(call obj,modules)
 	$(say) LINK $@
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDOPT) $(LDFLAGS) -o $@ $^ $(UCX_LIBS) $(UMAD_LIBS) $(JANSSON_LIBS) $(CMOCKA_LIBS) -ldl -lpthread -lm
+	$(Q)$(CC) $(LDOPT) $(LDFLAGS) -o $@ $^ $(UCX_LIBS) $(VERBS_LIBS) $(UMAD_LIBS) $(JANSSON_LIBS) $(CMOCKA_LIBS) -ldl -lpthread -lm
 
 $(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $(AGENT_OBJ) $(LIB_OBJ)
 	$(say) LINK $@
@@ -170,6 +171,7 @@ demo: deps
 	$(Q)tests/demo $(BUILD)
 
 test: deps
+	$(Q)packaging/unpack-debs $(BUILD)/opensm $(DEPS_UNPACK)
 	$(Q)$(MAKE) all asan
 	$(Q)$(MAKE) SANITIZE=1 BUILD=$(BUILD)/asan unit-programs
 	$(Q)tests/run $(BUILD)

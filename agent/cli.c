@@ -22,7 +22,7 @@ const struct np_verb np_verbs[] = {
 	  "Rungs: tcp (UCX over the IPoIB address), rc (UCX over each wanted port).\n"
 	  "A rung that is named and has to skip makes the exit code 1.\n",
 	  NP_VERB_SELFTEST, np_verb_selftest },
-	{ "show", "[ports|netdevs|modules|gpus|libraries|config]...", "show the facts",
+	{ "show", "[ports|netdevs|modules|gpus|libraries|topology|config]...", "show the facts",
 	  "Without an argument: all of them.\n"
 	  "libraries: UCX with its transports, CUDA, libgdrapi, NCCL, libibverbs; it runs\n"
 	  "nodeprep-selftest, as user nobody where the caller is root.\n",

@@ -30,12 +30,15 @@ void np_config_init(struct np_config *cfg)
 	memset(cfg, 0, sizeof(*cfg));
 	cfg->wait_s = DEFAULT_WAIT_S;
 	cfg->ucx.profile = NP_UCX_STANDARD;
+	cfg->memlock = NP_UNLIMITED;
 }
 
 void np_config_done(struct np_config *cfg)
 {
-	for (size_t i = 0; i < cfg->n_netdevs; i++)
+	for (size_t i = 0; i < cfg->n_netdevs; i++) {
 		free(cfg->netdevs[i].addrs);
+		free(cfg->netdevs[i].sources);
+	}
 	free(cfg->netdevs);
 	free(cfg->modules);
 	free(cfg->floors);
@@ -103,6 +106,7 @@ int np_config_add_ip(struct np_config *cfg, const char *text, struct np_err *err
 	if (!want->from_flags) {
 		want->from_flags = true;
 		want->n_addrs = 0;
+		want->n_sources = 0;
 	}
 	addrs = reallocarray(want->addrs, want->n_addrs + 1, sizeof(*addrs));
 	if (!addrs)
@@ -121,6 +125,7 @@ static int merge_netdev(struct np_want_netdev *into, struct np_want_netdev *from
 	if (!into->from_flags) {
 		into->from_flags = true;
 		into->n_addrs = 0;
+		into->n_sources = 0;
 	}
 	addrs = reallocarray(into->addrs, into->n_addrs + from->n_addrs, sizeof(*addrs));
 	if (!addrs)
@@ -302,7 +307,6 @@ static int on_key(void *user, const char *section, const char *key, const char *
 static int read_regular(const char *path, struct np_buf *text)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	char self[64];
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
@@ -312,8 +316,7 @@ static int read_regular(const char *path, struct np_buf *text)
 		return 0;
 	if (!S_ISREG(st.st_mode))
 		return S_ISDIR(st.st_mode) ? -EISDIR : -ENOTSUP;
-	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
-	return np_file_read_at(AT_FDCWD, self, CONFIG_MAX, text);
+	return np_file_read_fd(fd, CONFIG_MAX, text);
 }
 
 int np_config_read(struct np_config *cfg, const char *path, struct np_err *err)

@@ -4,8 +4,10 @@
 
 #include <net/if.h>
 
+#include "agent/address_source.h"
 #include "agent/ucx_env.h"
 #include "base/inet.h"
+#include "base/memlock.h"
 #include "base/str.h"
 #include "netlink/netdev.h"
 
@@ -14,9 +16,11 @@
 enum np_match_kind { NP_MATCH_NAME, NP_MATCH_AUTO, NP_MATCH_PORT, NP_MATCH_GUID };
 
 struct np_want_netdev {
-	char name[IFNAMSIZ]; /* "" = the default netdev: ib0, else the only IPoIB one */
-	struct np_inet *addrs;
+	char name[IFNAMSIZ];   /* "" = the default netdev: ib0, else the only IPoIB one */
+	struct np_inet *addrs; /* in order; those of the sources once they are resolved */
 	size_t n_addrs;
+	struct np_address_source *sources;
+	size_t n_sources;
 	enum np_match_kind match;
 	char match_ca[64];
 	int match_port;
@@ -75,6 +79,10 @@ struct np_config {
 	struct np_ucx_input ucx; /* profile, tls and net_devices only */
 	char *ucx_tls, *ucx_net_devices;
 
+	bool memlock_keep;     /* nothing is written for memlock, nor judged */
+	uint64_t memlock;      /* bytes, or NP_UNLIMITED: for logins, and asked of services */
+	char limits_group[33]; /* "" = all users */
+
 	bool force;
 	struct np_strv warnings; /* accepted, but without effect in this version */
 };
@@ -118,6 +126,7 @@ double np_config_floor(const struct np_config *cfg, const char *rung);
 struct np_config_row {
 	char section[64], key[32];
 	char *value;
+	const struct np_want_netdev *want; /* of an address with sources; NULL else */
 };
 int np_config_rows(const struct np_config *cfg, struct np_config_row **out,
 		   size_t *n) np_must_check;

@@ -37,6 +37,23 @@ static struct np_want_netdev *netdev(const struct np_config_site *s)
 	return np_config_netdev(s->cfg, s->object);
 }
 
+static int add_source(const struct np_config_site *s, struct np_want_netdev *want, const char *text)
+{
+	struct np_address_source src, *v;
+	const char *expected;
+
+	if (np_address_source_parse(text, &src, &expected) < 0)
+		return np_config_bad_value(s, text, expected);
+	np_strcpy(src.where, sizeof(src.where), s->where);
+	src.at = want->n_addrs;
+	v = reallocarray(want->sources, want->n_sources + 1, sizeof(*v));
+	if (!v)
+		return np_err_nomem(s->err);
+	want->sources = v;
+	v[want->n_sources++] = src;
+	return 0;
+}
+
 static int set_address(const struct np_config_site *s, const char *value)
 {
 	np_auto_strv struct np_strv parts = { 0 };
@@ -48,11 +65,12 @@ static int set_address(const struct np_config_site *s, const char *value)
 		struct np_inet inet, *addrs;
 		int r;
 
-		if (np_starts_with(parts.v[i], "hosts:") || np_starts_with(parts.v[i], "map:") ||
-		    np_starts_with(parts.v[i], "offset:"))
-			return np_config_bad_value(
-				s, parts.v[i],
-				"ADDR/LEN (address sources come in a later version)");
+		if (np_is_address_source(parts.v[i])) {
+			r = add_source(s, want, parts.v[i]);
+			if (r < 0)
+				return r;
+			continue;
+		}
 		r = np_inet_parse(parts.v[i], &inet, s->err);
 		if (r < 0) {
 			np_err_context(s->err, "%s: [netdev %s] address", s->where, s->object);
@@ -284,6 +302,8 @@ static const struct key {
 	{ "ucx", "tls", set_ucx_text },
 	{ "ucx", "net_devices", set_ucx_text },
 	{ "selftest", "min_bandwidth_MBps.RUNG", np_config_set_min_bandwidth },
+	{ "limits", "memlock", np_config_set_memlock },
+	{ "limits", "group", np_config_set_limits_group },
 };
 
 /* A name that ends in RUNG stands for one of each rung. */
@@ -301,8 +321,7 @@ static const char *const sections[] = { "netdev", "ports",  "module",	"nccl",	 "
 
 static bool section_is_later(const char *section)
 {
-	return np_streq(section, "dask") || np_streq(section, "limits") ||
-	       np_streq(section, "watch");
+	return np_streq(section, "dask") || np_streq(section, "watch");
 }
 
 static int unknown(const struct np_config_site *s, const char *what, const char *word,

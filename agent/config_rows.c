@@ -29,6 +29,7 @@ static void add(struct rows *rows, const char *section, const char *key, const c
 	v += rows->n;
 	np_strcpy(v->section, sizeof(v->section), section);
 	np_strcpy(v->key, sizeof(v->key), key);
+	v->want = NULL;
 	va_start(args, fmt);
 	if (vasprintf(&v->value, fmt, args) < 0) {
 		v->value = NULL;
@@ -48,15 +49,34 @@ static void add_list(struct rows *rows, const char *section, const char *key,
 	add(rows, section, key, "%s", text.data ? text.data : "");
 }
 
+/* In the order of the list; a source without an answer stands for itself. */
+static void add_address(struct rows *rows, const char *section, const struct np_want_netdev *want)
+{
+	np_auto_buf struct np_buf text = { 0 };
+	char address[NP_INET_STRLEN];
+	size_t plain = 0, a = 0, s = 0;
+
+	while (a < want->n_addrs || s < want->n_sources) {
+		const struct np_address_source *src =
+			s < want->n_sources && want->sources[s].at <= plain ? &want->sources[s++] :
+									      NULL;
+
+		plain += !src;
+		np_buf_printf(&text, "%s%s", text.len ? "," : "",
+			      src && !src->resolved ? src->text :
+						      np_inet_str(&want->addrs[a++], address));
+	}
+	add(rows, section, "address", "%s", text.data ? text.data : "");
+	if (want->n_sources && !rows->failed)
+		rows->v[rows->n - 1].want = want;
+}
+
 static void add_netdev(struct rows *rows, const struct np_want_netdev *want)
 {
-	char section[64], address[NP_INET_STRLEN];
-	np_auto_buf struct np_buf text = { 0 };
+	char section[64];
 
 	snprintf(section, sizeof(section), "netdev %s", want->name);
-	for (size_t i = 0; i < want->n_addrs; i++)
-		np_buf_printf(&text, "%s%s", i ? "," : "", np_inet_str(&want->addrs[i], address));
-	add(rows, section, "address", "%s", text.data ? text.data : "");
+	add_address(rows, section, want);
 	if (want->match == NP_MATCH_AUTO)
 		add(rows, section, "match", "auto");
 	else if (want->match == NP_MATCH_PORT && want->match_port)
@@ -72,6 +92,16 @@ static void add_netdev(struct rows *rows, const struct np_want_netdev *want)
 	else
 		add(rows, section, "mtu", "keep");
 	add(rows, section, "exclusive", "%s", want->exclusive ? "yes" : "no");
+}
+
+static void add_limits(struct rows *rows, const struct np_config *cfg)
+{
+	char text[NP_MEMLOCK_STRLEN];
+
+	add(rows, "limits", "memlock", "%s",
+	    cfg->memlock_keep ? "keep" : np_memlock_str(cfg->memlock, text));
+	if (cfg->limits_group[0])
+		add(rows, "limits", "group", "%s", cfg->limits_group);
 }
 
 int np_config_rows(const struct np_config *cfg, struct np_config_row **out, size_t *n)
@@ -112,6 +142,7 @@ int np_config_rows(const struct np_config *cfg, struct np_config_row **out, size
 		add(&rows, "ucx", "net_devices", "%s", cfg->ucx_net_devices);
 	for (size_t i = 0; i < cfg->n_floors; i++)
 		add(&rows, "selftest", cfg->floors[i].key, "%g", cfg->floors[i].min_MBps);
+	add_limits(&rows, cfg);
 	if (rows.failed) {
 		np_config_rows_free(rows.v, rows.n);
 		return -ENOMEM;

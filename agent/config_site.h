@@ -23,6 +23,9 @@ int np_config_bad_value(const struct np_config_site *s, const char *value, const
 np_config_setter np_config_set_require, np_config_set_module_options,
 	np_config_set_ignore_blacklist, np_config_set_node_mode, np_config_set_node_group;
 
+/* [limits] */
+np_config_setter np_config_set_memlock, np_config_set_limits_group;
+
 /* [selftest] */
 np_config_setter np_config_set_min_bandwidth;
 

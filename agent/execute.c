@@ -51,7 +51,7 @@ static int run_mode(struct np_netlink *nl, const struct np_action *a, struct np_
 	return r;
 }
 
-/* The kernel's own line says more than an errno. */
+/* The message has the kernel's own line already. */
 static int run_module(const struct np_action *a, struct np_err *err)
 {
 	np_auto_kmod_load_result struct np_kmod_load_result result = { 0 };
@@ -59,17 +59,8 @@ static int run_module(const struct np_action *a, struct np_err *err)
 						.options = a->options[0] ? a->options : NULL,
 						.timeout_ms = MODULE_TIMEOUT_MS,
 						.ignore_blacklist = a->ignore_blacklist };
-	int r = np_kmod_load(&spec, &result, err);
 
-	if (r < 0 && err && result.log_line[0]) {
-		char message[sizeof(err->message)];
-
-		np_strcpy(message, sizeof(message), err->message);
-		snprintf(err->message, sizeof(err->message), "%.*s; the kernel says: %s",
-			 (int)(sizeof(message) - sizeof(result.log_line) - 20), message,
-			 result.log_line);
-	}
-	return r;
+	return np_kmod_load(&spec, &result, err);
 }
 
 static int run_node(const struct np_action *a, struct np_err *err)

@@ -6,6 +6,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "agent/address_resolve.h"
 #include "agent/module_policy.h"
 #include "agent/select.h"
 #include "base/user.h"
@@ -40,6 +41,11 @@ static int names_of_interest(const struct np_config *cfg, const struct np_facts 
 	for (size_t i = 0; i < cfg->n_netdevs && r == 0; i++)
 		if (cfg->netdevs[i].name[0] && !np_strv_has(out, cfg->netdevs[i].name))
 			r = np_strv_add(out, cfg->netdevs[i].name);
+	/* and the NICs of which an address takes its host part */
+	for (size_t i = 0; i < cfg->n_netdevs; i++)
+		for (size_t k = 0; k < cfg->netdevs[i].n_sources && r == 0; k++)
+			if (cfg->netdevs[i].sources[k].kind == NP_SOURCE_OFFSET)
+				r = np_strv_add(out, cfg->netdevs[i].sources[k].subject);
 	return r;
 }
 
@@ -216,6 +222,7 @@ static int observe_files(const struct np_config *cfg, struct np_facts *facts, st
 		{ NP_ROLE_UCX_ENV, "/etc/nodeprep/ucx.env" },
 		{ NP_ROLE_MODULES_LOAD, "/etc/modules-load.d/nodeprep.conf" },
 		{ NP_ROLE_MODPROBE, "/etc/modprobe.d/nodeprep.conf" },
+		{ NP_ROLE_LIMITS, NP_LIMITS_OURS },
 	};
 
 	for (size_t i = 0; i < cfg->users.n; i++) {
@@ -232,6 +239,20 @@ static int observe_files(const struct np_config *cfg, struct np_facts *facts, st
 		np_target_file_read(&fact->file);
 	}
 	return 0;
+}
+
+/* What the site's own files say, which decides whether there is anything to write. */
+static int observe_limits(const struct np_config *cfg, struct np_facts *facts, struct np_err *err)
+{
+	gid_t gid;
+
+	if (facts->cas.n == 0 || cfg->memlock_keep)
+		return 0;
+	facts->limits.looked = true;
+	facts->limits.group_known =
+		!cfg->limits_group[0] || np_group_by_name(cfg->limits_group, &gid) == 0;
+	facts->limits.refuses_login = np_limit_refuses_login(cfg->memlock);
+	return np_limit_texts_read(&facts->limits.texts) < 0 ? np_err_nomem(err) : 0;
 }
 
 /* ---- modules ---- */
@@ -277,7 +298,7 @@ static void observe_gdrdrv(const struct np_config *cfg, struct np_facts *facts)
 
 /* ---- all ---- */
 
-int np_observe(const struct np_config *cfg, enum np_observe_scope scope, struct np_facts *facts,
+int np_observe(struct np_config *cfg, enum np_observe_scope scope, struct np_facts *facts,
 	       struct np_err *err)
 {
 	np_auto_netlink struct np_netlink *nl = NULL;
@@ -295,6 +316,8 @@ int np_observe(const struct np_config *cfg, enum np_observe_scope scope, struct 
 	if (r < 0)
 		return r;
 	r = observe_netdevs(cfg, scope, nl, facts, err);
+	if (r == 0 && scope == NP_OBSERVE_WANTED)
+		r = np_address_sources_resolve(cfg, facts, err);
 	if (r < 0)
 		return r;
 	r = observe_routes(cfg, nl, facts, err);
@@ -313,7 +336,27 @@ int np_observe(const struct np_config *cfg, enum np_observe_scope scope, struct 
 	if (r < 0)
 		return r;
 	observe_gdrdrv(cfg, facts);
+	r = observe_limits(cfg, facts, err);
+	if (r < 0)
+		return r;
 	return observe_files(cfg, facts, err);
+}
+
+static bool has_management_ca(const struct np_cas *cas)
+{
+	for (size_t i = 0; i < cas->n; i++)
+		if (cas->v[i].management_only)
+			return true;
+	return false;
+}
+
+void np_observe_pci(struct np_facts *facts)
+{
+	np_cas_read_pci(&facts->cas);
+	np_gpus_read_pci(&facts->gpus);
+	facts->one_numa_node = np_one_numa_node();
+	np_gpu_services_observe(facts->gpus.n_nvswitches > 0 || has_management_ca(&facts->cas),
+				&facts->gpu_services);
 }
 
 void np_facts_done(struct np_facts *facts)
@@ -330,5 +373,7 @@ void np_facts_done(struct np_facts *facts)
 	for (size_t i = 0; i < facts->n_files; i++)
 		np_target_file_done(&facts->files[i].file);
 	free(facts->files);
+	np_limit_texts_done(&facts->limits.texts);
+	np_services_done(&facts->services);
 	memset(facts, 0, sizeof(*facts));
 }

@@ -4,10 +4,13 @@
 
 #include "agent/config.h"
 #include "agent/libraries.h"
+#include "agent/login_limits.h"
+#include "agent/services.h"
 #include "agent/target_file.h"
 #include "ibmad/ca.h"
 #include "modules/gdrdrv.h"
 #include "modules/gpu.h"
+#include "modules/gpu_services.h"
 #include "modules/module.h"
 #include "netlink/netdev.h"
 
@@ -27,6 +30,7 @@ enum np_file_role {
 	NP_ROLE_UCX_ENV,
 	NP_ROLE_MODULES_LOAD,
 	NP_ROLE_MODPROBE,
+	NP_ROLE_LIMITS,
 };
 
 struct np_file_fact {
@@ -52,20 +56,37 @@ struct np_facts {
 	bool gdrdrv_node_failed; /* set by a caller that tried: not to be tried again */
 	struct np_gpus gpus;
 	struct np_gpu_driver gpu_driver; /* read when there are GPUs */
-	struct np_libraries libraries;	 /* set by who asks (np_libraries_ask) */
+	/* by np_observe_pci alone, as are cas.v[].pci and gpus.v[].pci */
+	struct np_gpu_services gpu_services;
+	bool one_numa_node;
+	struct np_libraries libraries; /* set by who asks (np_libraries_ask) */
 	struct np_file_fact *files;
 	size_t n_files;
+	struct {
+		bool looked;		     /* there is an HCA, and [limits] is not keep */
+		struct np_limit_texts texts; /* limits.conf and limits.d */
+		bool group_known;	     /* [limits] group is in the group database */
+		bool refuses_login; /* a hard limit that cannot be set would end logins here */
+	} limits;
+	struct np_services services; /* that start jobs; read by np_services_observe */
 };
 
 enum np_observe_scope {
 	NP_OBSERVE_WANTED, /* what apply needs: time does not grow with the rest of the host */
-	NP_OBSERVE_ALL,	   /* every netdev, counters, managers: for show */
+	NP_OBSERVE_PATHS,  /* the same, but no address source is asked: for the self-test */
+	NP_OBSERVE_ALL,	   /* every netdev, counters, managers, no address source: for show */
 };
 
-/* Reads all; nothing is changed. @facts is zeroed first; np_facts_done frees,
- * also after a failure. Returns 0 or a negative errno with message. */
-int np_observe(const struct np_config *cfg, enum np_observe_scope scope, struct np_facts *facts,
+/* Reads all; nothing is changed, but that the address sources of @cfg get their answers
+ * (address_resolve.h). @facts is zeroed first; np_facts_done frees, also after a failure.
+ * Returns 0 or a negative errno with message: -EADDRNOTAVAIL for a source without an
+ * answer (exit 3), -EBADMSG for one that is faulty (exit 2). */
+int np_observe(struct np_config *cfg, enum np_observe_scope scope, struct np_facts *facts,
 	       struct np_err *err) np_must_check;
+/* Adds what topology and its judgement need: place and link of HCAs and GPUs, and the
+ * services that NVSwitches need. Some hundred reads on a node with many: for callers
+ * that show it, and for the judgement of a node with GPUs. Nothing fails. */
+void np_observe_pci(struct np_facts *facts);
 void np_facts_done(struct np_facts *facts);
 #define np_auto_facts np_auto(np_facts_done)
 

@@ -63,7 +63,16 @@ static int choose_user(struct np_helper *helper, const char *run_as, struct np_e
 	helper->switch_user = true;
 	helper->uid = user.uid;
 	helper->gid = user.gid;
+	np_strcpy(helper->user, sizeof(helper->user), user.name);
 	return 0;
+}
+
+static void note_own_user(struct np_helper *helper)
+{
+	np_auto_user struct np_user user = { 0 };
+
+	if (np_user_by_uid(geteuid(), &user, NULL) == 0)
+		np_strcpy(helper->user, sizeof(helper->user), user.name);
 }
 
 int np_helper_open(const char *run_as, bool as_root, struct np_helper *helper, struct np_err *err)
@@ -73,7 +82,24 @@ int np_helper_open(const char *run_as, bool as_root, struct np_helper *helper, s
 	if (helper->program_fd < 0)
 		return helper->program_fd;
 	/* only root can become someone else */
-	return as_root || geteuid() != 0 ? 0 : choose_user(helper, run_as, err);
+	if (!as_root && geteuid() == 0)
+		return choose_user(helper, run_as, err);
+	note_own_user(helper);
+	return 0;
+}
+
+void np_helper_find_limit(struct np_helper *helper)
+{
+	char soft[NP_MEMLOCK_STRLEN];
+	struct np_err err = { 0 };
+
+	helper->has_limit = *helper->user && np_user_limit(helper->user, &helper->limit, &err) == 0;
+	if (helper->has_limit)
+		np_debug("user %s gets memlock %s at login (%s)", helper->user,
+			 np_memlock_str(helper->limit.limit.soft, soft), helper->limit.source);
+	else
+		np_debug("the rungs keep the memlock limit of nodeprep itself: %s",
+			 *helper->user ? err.message : "this user is not in the password database");
 }
 
 void np_helper_done(struct np_helper *helper)
@@ -120,10 +146,12 @@ int np_helper_run(const struct np_helper *helper, const struct np_helper_job *jo
 		.switch_user = helper->switch_user && !job->as_root,
 		.uid = helper->uid,
 		.gid = helper->gid,
+		.memlock = job->login_limit && helper->has_limit ? &helper->limit.limit : NULL,
 		.timeout_ms = job->timeout_ms,
 		.stdout_max = DOCUMENT_MAX,
 		.stderr_max = 1 << 16,
 	};
+	char memlock[NP_MEMLOCK_STRLEN];
 	int r;
 
 	if (!job->quiet)
@@ -134,6 +162,9 @@ int np_helper_run(const struct np_helper *helper, const struct np_helper_job *jo
 	if (r < 0)
 		return r;
 	pass_log(job->name, &result->log);
+	if (result->memlock_less)
+		np_debug("%s: memlock %s is all that can be given here", job->name,
+			 np_memlock_str(result->memlock.soft, memlock));
 	if (result->interrupted)
 		return np_err_set(err, -EINTR, "internal.interrupted",
 				  "interrupted during the self-test");

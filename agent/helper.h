@@ -2,6 +2,7 @@
 #ifndef NP_AGENT_HELPER_H
 #define NP_AGENT_HELPER_H
 
+#include "agent/login_limits.h"
 #include "base/child.h"
 #include "base/err.h"
 
@@ -19,6 +20,9 @@ struct np_helper {
 	bool switch_user;
 	uid_t uid;
 	gid_t gid;
+	char user[33]; /* whom it runs as; "" = not in the password database */
+	bool has_limit;
+	struct np_user_limit limit; /* that user's at login */
 };
 
 /* Opens it: beside the agent's own file (a build tree), else where it is installed; and
@@ -31,11 +35,17 @@ int np_helper_open(const char *run_as, bool as_root, struct np_helper *helper,
 void np_helper_done(struct np_helper *helper);
 #define np_auto_helper np_auto(np_helper_done)
 
+/* What the user's jobs can pin is what counts, not what the caller can: a service that
+ * starts nodeprep often has another limit than a login. Looks it up for jobs with
+ * login_limit; where it cannot be told they keep the caller's. */
+void np_helper_find_limit(struct np_helper *helper);
+
 struct np_helper_job {
 	const char *name;	 /* for the progress line and the log */
 	const char *const *argv; /* NULL-terminated, with NP_HELPER_PROGRAM first */
 	bool as_root;		 /* whatever np_helper_open chose */
 	bool quiet;		 /* no progress line */
+	bool login_limit;	 /* with the memlock limit that its user gets at login */
 	bool make_directory;	 /* an empty one in /run to start in, where there is none yet */
 	int timeout_ms;
 };

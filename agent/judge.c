@@ -71,6 +71,55 @@ static void judge_addresses(const struct np_selected_netdev *sel, struct np_chec
 			      "has no IP address; NCCL and UCX over tcp cannot use it");
 }
 
+/* Where addresses come from that are not written down; not those that --ip overrides. */
+static void judge_sources(const struct np_selected_netdev *sel, struct np_checks *out)
+{
+	for (size_t i = 0; sel->want && i < sel->want->n_sources; i++) {
+		const struct np_address_source *src = &sel->want->sources[i];
+		char text[NP_INET_STRLEN];
+
+		if (src->resolved && sel->addrs == sel->want->addrs)
+			np_checks_add(out, "netdev", sel->dev->name, NP_CHECK_OK,
+				      "address.resolved", NULL, "%s is the address by %s: %s",
+				      np_inet_str(&src->inet, text), src->text, src->by);
+	}
+}
+
+/* Is there an IPv4 address, now or after the run, or an IPv6 one alone? */
+static bool is_ipv6_only(const struct np_selected_netdev *sel)
+{
+	bool exclusive = sel->want && sel->want->exclusive && sel->n_addrs > 0;
+	size_t n = sel->n_addrs;
+
+	for (size_t i = 0; i < sel->n_addrs; i++)
+		if (sel->addrs[i].family == AF_INET)
+			return false;
+	for (size_t i = 0; i < sel->dev->n_addrs && !exclusive; i++) {
+		const struct np_netdev_addr *addr = &sel->dev->addrs[i];
+
+		if (addr->scope == RT_SCOPE_LINK)
+			continue;
+		if (addr->inet.family == AF_INET)
+			return false;
+		n++;
+	}
+	return n > 0;
+}
+
+/* The netdev that is written into the files of NCCL and UCX. */
+static void judge_consumers(const struct np_config *cfg, const struct np_selection *sel,
+			    struct np_checks *out)
+{
+	if (cfg->nccl_scope == NP_NCCL_OFF && cfg->ucx.profile == NP_UCX_OFF)
+		return;
+	for (size_t i = 0; i < sel->n_netdevs; i++)
+		if (sel->netdevs[i].dev == sel->primary && is_ipv6_only(&sel->netdevs[i]))
+			np_checks_add(
+				out, "netdev", sel->primary->name, NP_CHECK_WARN, "netdev.no_ipv4",
+				"give it an IPv4 address too: nodeprep apply --ip ADDR/LEN, or [netdev] address",
+				"has IPv6 addresses alone: Dask's --interface and UCX over tcp want an IPv4 one; NCCL alone can do without (NCCL_SOCKET_FAMILY=AF_INET6)");
+}
+
 /* A connected network of another netdev that overlaps one of this netdev's. */
 static void judge_overlap(const struct np_facts *facts, const struct np_selected_netdev *sel,
 			  struct np_checks *out)
@@ -127,6 +176,7 @@ static void judge_netdev(const struct np_config *cfg, const struct np_facts *fac
 			"take mode and mtu out of [netdev], or turn enhanced IPoIB off in the driver",
 			"connected mode is wanted, but this interface has none (enhanced IPoIB): mode %s and MTU %u stay",
 			np_ipoib_mode_str(dev->mode), dev->mtu);
+	judge_sources(sel, out);
 	judge_addresses(sel, out);
 	judge_overlap(facts, sel, out);
 	if (sel->n_addrs > 0 && dev->manager[0] && strcmp(dev->manager, "none") != 0)
@@ -161,6 +211,8 @@ void np_judge_netdevs(const struct np_config *cfg, const struct np_facts *facts,
 {
 	if (sel->primary && cfg->nccl_scope != NP_NCCL_OFF)
 		judge_prefix(cfg, facts, sel->primary, out);
+	if (sel->primary)
+		judge_consumers(cfg, sel, out);
 	for (size_t i = 0; i < sel->n_netdevs; i++)
 		judge_netdev(cfg, facts, &sel->netdevs[i], out);
 }
@@ -210,8 +262,11 @@ static void judge_ib_hca(const struct np_config *cfg, const struct np_facts *fac
 }
 
 /* nodeprep has something to write there; what it leaves alone cannot refuse it. */
-static bool is_written(const struct np_config *cfg, enum np_file_role role)
+static bool is_written(const struct np_config *cfg, const struct np_facts *facts,
+		       enum np_file_role role)
 {
+	if (role == NP_ROLE_LIMITS)
+		return facts->limits.looked;
 	if (role == NP_ROLE_NCCL_ETC)
 		return cfg->nccl_scope == NP_NCCL_BOTH || cfg->nccl_scope == NP_NCCL_SYSTEM;
 	if (role == NP_ROLE_MODULES_LOAD || role == NP_ROLE_MODPROBE)
@@ -235,7 +290,7 @@ void np_judge_files(const struct np_config *cfg, const struct np_facts *facts,
 		if (facts->files[i].role == NP_ROLE_NCCL_HOME &&
 		    (cfg->nccl_scope == NP_NCCL_SYSTEM || cfg->nccl_scope == NP_NCCL_OFF))
 			continue;
-		if (f->status == NP_TARGET_REFUSED && is_written(cfg, facts->files[i].role))
+		if (f->status == NP_TARGET_REFUSED && is_written(cfg, facts, facts->files[i].role))
 			np_checks_add(out, "file", f->path, NP_CHECK_FAIL,
 				      f->in_home ? "file.home_refused" : "file.refused", f->hint,
 				      "not touched: %s", f->reason);
@@ -286,7 +341,9 @@ void np_judge(const struct np_config *cfg, const struct np_facts *facts,
 	np_judge_ports(cfg, facts, out);
 	np_judge_netdevs(cfg, facts, sel, out);
 	np_judge_modules(cfg, facts, out);
+	np_judge_pci(cfg, facts, out);
 	np_judge_libraries(cfg, facts, sel, out);
 	np_judge_files(cfg, facts, out);
 	judge_kept_files(cfg, facts, sel, out);
+	np_judge_limits(cfg, facts, out);
 }

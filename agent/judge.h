@@ -16,6 +16,9 @@ void np_judge_netdevs(const struct np_config *cfg, const struct np_facts *facts,
 		      const struct np_selection *sel, struct np_checks *out);
 void np_judge_modules(const struct np_config *cfg, const struct np_facts *facts,
 		      struct np_checks *out);
+/* Links of HCAs and GPUs that are slower than they could be, and the services of
+ * NVSwitches. Where np_observe_pci did not look, nothing is said. */
+void np_judge_pci(const struct np_config *cfg, const struct np_facts *facts, struct np_checks *out);
 /* Versions of libraries that do not suit, transports that UCX lacks. Says nothing where
  * the libraries were not asked. */
 void np_judge_libraries(const struct np_config *cfg, const struct np_facts *facts,
@@ -27,6 +30,11 @@ bool np_libraries_matter(const struct np_facts *facts, bool thorough);
 /* Refused and unreadable files, lines that NCCL will not read. */
 void np_judge_files(const struct np_config *cfg, const struct np_facts *facts,
 		    struct np_checks *out);
+
+/* memlock: what logins get and what keeps them from it, and running services that
+ * limits.conf does not reach. */
+void np_judge_limits(const struct np_config *cfg, const struct np_facts *facts,
+		     struct np_checks *out);
 
 /* All of them. */
 void np_judge(const struct np_config *cfg, const struct np_facts *facts,

@@ -190,11 +190,6 @@ static int add_tcp(struct maker *m)
 
 /* ---- GPUs ---- */
 
-static bool is_ours(const struct np_gpu *gpu)
-{
-	return !np_streq(gpu->driver, "vfio-pci");
-}
-
 static int add_no_gpu(struct maker *m, const char *rung)
 {
 	struct np_ladder_step *step = add(m, rung, "");
@@ -210,7 +205,7 @@ static int add_gpus(struct maker *m, const char *rung)
 	size_t n = 0;
 
 	for (size_t i = 0; i < m->facts->gpus.n; i++) {
-		if (!is_ours(&m->facts->gpus.v[i]))
+		if (np_gpu_is_given_away(&m->facts->gpus.v[i]))
 			continue;
 		n++;
 		if (!add(m, rung, m->facts->gpus.v[i].pci_address))
@@ -226,7 +221,7 @@ static const struct np_gpu *nearest_gpu(const struct np_facts *facts, const stru
 	for (size_t i = 0; i < facts->gpus.n; i++) {
 		const struct np_gpu *gpu = &facts->gpus.v[i];
 
-		if (!is_ours(gpu))
+		if (np_gpu_is_given_away(gpu))
 			continue;
 		if (!found ||
 		    (found->numa_node != ca->numa_node && gpu->numa_node == ca->numa_node))
@@ -253,7 +248,7 @@ static int add_gdr_rdma(struct maker *m, const char *rung, const struct np_ca *c
 static bool any_gpu(const struct np_facts *facts)
 {
 	for (size_t i = 0; i < facts->gpus.n; i++)
-		if (is_ours(&facts->gpus.v[i]))
+		if (!np_gpu_is_given_away(&facts->gpus.v[i]))
 			return true;
 	return false;
 }
@@ -309,6 +304,12 @@ void np_ladder_done(struct np_ladder *ladder)
 	memset(ladder, 0, sizeof(*ladder));
 }
 
+const char *np_ladder_label(const struct np_ladder_step *step, char out[168])
+{
+	snprintf(out, 168, "%s%s%s", step->device, step->peer[0] ? "-" : "", step->peer);
+	return out;
+}
+
 /* ---- what stands on what ---- */
 
 bool np_ladder_is_below(const char *rung, const char *device, const struct np_ladder_step *step)
@@ -318,11 +319,11 @@ bool np_ladder_is_below(const char *rung, const char *device, const struct np_la
 		const char *rung, *below;
 		bool whole;
 	} needs[] = {
-		{ "verbs", "verbs", false },	{ "rc", "verbs", false },	{ "cuda_copy", "cuda", false },
-		{ "cuda_ipc", "cuda", false },	{ "gdrapi", "cuda", false },
-		{ "gdr_copy", "cuda", false },	{ "gdr_copy", "gdrapi", false },
-		{ "gdr_rdma", "verbs", false }, { "gdr_rdma", "cuda", false },
-		{ "nccl", "cuda", true },
+		{ "verbs", "verbs", false },	 { "rc", "verbs", false },
+		{ "cuda_copy", "cuda", false },	 { "cuda_ipc", "cuda", false },
+		{ "gdrapi", "cuda", false },	 { "gdr_copy", "cuda", false },
+		{ "gdr_copy", "gdrapi", false }, { "gdr_rdma", "verbs", false },
+		{ "gdr_rdma", "cuda", false },	 { "nccl", "cuda", true },
 	};
 
 	for (size_t i = 0; i < NP_ARRAY_SIZE(needs); i++)

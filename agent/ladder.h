@@ -38,6 +38,9 @@ int np_ladder_make(const struct np_config *cfg, const struct np_facts *facts,
 void np_ladder_done(struct np_ladder *ladder);
 #define np_auto_ladder np_auto(np_ladder_done)
 
+/* The device of its entry: "mlx5_0:1", of a pair "mlx5_0:1-mlx5_1:1". Returns @out. */
+const char *np_ladder_label(const struct np_ladder_step *step, char out[168]);
+
 /* May @step carry data over the rung below it? What failed (device NULL: none did) is
  * named by rung and device: "verbs" for "rc" on the same port, "cuda" for all that
  * needs that GPU. True when @rung, which failed on @device, is below @step. */

@@ -94,14 +94,28 @@ bool np_module_to_load(const struct np_config *cfg, const struct np_facts *facts
 	       !(strcmp(mod->name, "gdrdrv") == 0 && np_gdrdrv_flavour_differs(facts));
 }
 
-/* "5.12.0-1-amd64" */
-static bool version_at_least(const char *version, unsigned int major, unsigned int minor)
+/* The number at @text, and where it ends; what is none counts as 0. */
+static uint64_t number_at(const char *text, const char **end)
 {
-	unsigned int have_major = 0, have_minor = 0;
+	size_t digits = strspn(text, "0123456789");
+	uint64_t value = 0;
+	char number[20];
 
-	/* NOLINTNEXTLINE(cert-err34-c): what is no number counts as 0 */
-	if (sscanf(version, "%u.%u", &have_major, &have_minor) < 1)
-		return false;
+	*end = text + digits;
+	if (digits == 0 || digits >= sizeof(number))
+		return 0;
+	memcpy(number, text, digits);
+	number[digits] = '\0';
+	return np_parse_u64(number, 10, UINT32_MAX, &value) == 0 ? value : 0;
+}
+
+/* "5.12.0-1-amd64" */
+static bool version_at_least(const char *version, uint64_t major, uint64_t minor)
+{
+	const char *end;
+	uint64_t have_major = number_at(version, &end);
+	uint64_t have_minor = *end == '.' ? number_at(end + 1, &end) : 0;
+
 	return have_major > major || (have_major == major && have_minor >= minor);
 }
 

@@ -36,14 +36,25 @@ int np_plan_addresses(const struct np_selected_netdev *sel, struct np_actions *o
 /* Is the broadcast address the one of its prefix (or is there none to have)? */
 bool np_broadcast_is_right(const struct np_netdev_addr *addr);
 
-/* Modules to load, and the node of gdrdrv; part of np_plan_make. */
+/* Modules to load, before them the file with their options, and the node of gdrdrv; part
+ * of np_plan_make. */
 int np_plan_modules(const struct np_config *cfg, const struct np_facts *facts,
 		    struct np_actions *out, struct np_err *err) np_must_check;
 
-/* The files; part of np_plan_make. */
+/* The file of modprobe.d; part of np_plan_modules. Returns 0 or a negative errno with message. */
+int np_plan_modprobe_file(const struct np_config *cfg, const struct np_facts *facts,
+			  struct np_actions *out, struct np_err *err) np_must_check;
+
+/* The files that are not planned yet; part of np_plan_make. */
 int np_plan_files(const struct np_config *cfg, const struct np_facts *facts,
 		  const struct np_selection *sel, struct np_actions *out,
 		  struct np_err *err) np_must_check;
+
+/* Content of /etc/security/limits.d/nodeprep.conf; *wanted false: there is no HCA, the
+ * site's own files give as much, or it must not be written. Returns 0 or -ENOMEM. */
+int np_limits_file_content(const struct np_config *cfg, const struct np_facts *facts,
+			   const struct np_file_fact *fact, bool *wanted,
+			   struct np_buf *content) np_must_check;
 
 /* The content that one file shall have; *wanted false: nodeprep has nothing to say
  * about it. Returns 0 or a negative errno with message. */

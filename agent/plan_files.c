@@ -7,18 +7,6 @@
 #include "agent/nccl_conf.h"
 #include "agent/plan.h"
 
-/* A netdev that consumers can use: it has, or is about to get, an address. */
-static bool is_addressed(const struct np_selection *sel, const struct np_netdev *dev)
-{
-	for (size_t i = 0; i < dev->n_addrs; i++)
-		if (dev->addrs[i].scope != RT_SCOPE_LINK)
-			return true;
-	for (size_t i = 0; i < sel->n_netdevs; i++)
-		if (sel->netdevs[i].dev == dev && sel->netdevs[i].n_addrs > 0)
-			return true;
-	return false;
-}
-
 /* ---- NCCL ---- */
 
 static int port_names(const struct np_config *cfg, const struct np_facts *facts, bool wanted_only,
@@ -147,9 +135,9 @@ static int ifname_value(const struct np_config *cfg, const struct np_facts *fact
 		*out = strdup(cfg->nccl_socket_ifname);
 		return *out ? 0 : -ENOMEM;
 	}
-	if (!sel->primary || !is_addressed(sel, sel->primary))
+	if (!np_consumer_netdev(sel))
 		return 0;
-	if (np_strv_add(&names, sel->primary->name) < 0)
+	if (np_strv_add(&names, np_consumer_netdev(sel)) < 0)
 		return -ENOMEM;
 	*out = np_nccl_ifname_value(&names, &facts->netdev_names);
 	return *out ? 0 : -errno;
@@ -210,7 +198,7 @@ int np_plan_ucx_env(const struct np_config *cfg, const struct np_facts *facts,
 	if (input.net_devices)
 		input.net_devices = devices.data;
 	input.hca_ports = &ports;
-	input.netdev = sel->primary && is_addressed(sel, sel->primary) ? sel->primary->name : NULL;
+	input.netdev = np_consumer_netdev(sel);
 	input.gdr_copy = facts->gdrdrv.usable || np_gdr_dmabuf_usable(facts);
 	/* no fabric at all: nothing to say to UCX, unless the admin says it */
 	*wanted = cfg->ucx.profile != NP_UCX_OFF &&
@@ -245,6 +233,10 @@ int np_plan_file_content(const struct np_config *cfg, const struct np_facts *fac
 		return nccl_content(cfg, facts, sel, fact, wanted, content, err);
 	if (fact->role == NP_ROLE_MODULES_LOAD || fact->role == NP_ROLE_MODPROBE)
 		return np_module_file_content(cfg, facts, fact->role, wanted, content) < 0 ?
+			       np_err_nomem(err) :
+			       0;
+	if (fact->role == NP_ROLE_LIMITS)
+		return np_limits_file_content(cfg, facts, fact, wanted, content) < 0 ?
 			       np_err_nomem(err) :
 			       0;
 	return ucx_content(cfg, facts, sel, fact->role, wanted, content, err);
@@ -282,36 +274,63 @@ static bool is_leftover(const struct np_config *cfg, const struct np_file_fact *
 {
 	if (fact->role == NP_ROLE_MODULES_LOAD || fact->role == NP_ROLE_MODPROBE)
 		return fact->file.status == NP_TARGET_PRESENT;
+	if (fact->role == NP_ROLE_LIMITS)
+		return cfg->memlock_keep && fact->file.status == NP_TARGET_PRESENT;
 	return cfg->ucx.profile == NP_UCX_OFF && fact->file.status == NP_TARGET_PRESENT &&
 	       (fact->role == NP_ROLE_PROFILE_SH || fact->role == NP_ROLE_PROFILE_CSH ||
 		fact->role == NP_ROLE_UCX_ENV);
 }
 
+static bool is_planned(const struct np_actions *actions, const struct np_target_file *f)
+{
+	for (size_t i = 0; i < actions->n; i++)
+		if (actions->v[i].kind == NP_ACTION_FILE && np_streq(actions->v[i].path, f->path))
+			return true;
+	return false;
+}
+
+static int plan_file(const struct np_config *cfg, const struct np_facts *facts,
+		     const struct np_selection *sel, const struct np_file_fact *fact,
+		     struct np_actions *out, struct np_err *err)
+{
+	np_auto_buf struct np_buf content = { 0 };
+	bool wanted = false;
+	int r;
+
+	/* refused and unreadable files are a matter of judgement, not of change; so
+	 * is one that can be read and must not be replaced (a symlink in /etc) */
+	if ((fact->file.status != NP_TARGET_PRESENT && fact->file.status != NP_TARGET_ABSENT) ||
+	    fact->file.reason[0])
+		return 0;
+	r = np_plan_file_content(cfg, facts, sel, fact, &wanted, &content, err);
+	if (r < 0)
+		return r;
+	if (!wanted && !is_leftover(cfg, fact))
+		return 0;
+	if (wanted && fact->file.status == NP_TARGET_PRESENT &&
+	    np_buf_equal(&content, &fact->file.content))
+		return 0;
+	return add_file_action(&fact->file, wanted, &content, out) < 0 ? np_err_nomem(err) : 0;
+}
+
+int np_plan_modprobe_file(const struct np_config *cfg, const struct np_facts *facts,
+			  struct np_actions *out, struct np_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < facts->n_files && r == 0; i++)
+		if (facts->files[i].role == NP_ROLE_MODPROBE)
+			r = plan_file(cfg, facts, NULL, &facts->files[i], out, err);
+	return r;
+}
+
 int np_plan_files(const struct np_config *cfg, const struct np_facts *facts,
 		  const struct np_selection *sel, struct np_actions *out, struct np_err *err)
 {
-	for (size_t i = 0; i < facts->n_files; i++) {
-		const struct np_file_fact *fact = &facts->files[i];
-		np_auto_buf struct np_buf content = { 0 };
-		bool wanted = false;
-		int r;
+	int r = 0;
 
-		/* refused and unreadable files are a matter of judgement, not of change; so
-		 * is one that can be read and must not be replaced (a symlink in /etc) */
-		if ((fact->file.status != NP_TARGET_PRESENT &&
-		     fact->file.status != NP_TARGET_ABSENT) ||
-		    fact->file.reason[0])
-			continue;
-		r = np_plan_file_content(cfg, facts, sel, fact, &wanted, &content, err);
-		if (r < 0)
-			return r;
-		if (!wanted && !is_leftover(cfg, fact))
-			continue;
-		if (wanted && fact->file.status == NP_TARGET_PRESENT &&
-		    np_buf_equal(&content, &fact->file.content))
-			continue;
-		if (add_file_action(&fact->file, wanted, &content, out) < 0)
-			return np_err_nomem(err);
-	}
-	return 0;
+	for (size_t i = 0; i < facts->n_files && r == 0; i++)
+		if (!is_planned(out, &facts->files[i].file))
+			r = plan_file(cfg, facts, sel, &facts->files[i], out, err);
+	return r;
 }

@@ -49,9 +49,24 @@ static int plan_node(const struct np_config *cfg, const struct np_facts *facts,
 	return 0;
 }
 
+static bool any_to_load(const struct np_config *cfg, const struct np_facts *facts)
+{
+	for (size_t i = 0; i < facts->kmods.n; i++)
+		if (np_module_to_load(cfg, facts, &facts->kmods.v[i]))
+			return true;
+	return false;
+}
+
 int np_plan_modules(const struct np_config *cfg, const struct np_facts *facts,
 		    struct np_actions *out, struct np_err *err)
 {
+	/* the options of an earlier configuration must not go along: loading reads modprobe.d */
+	if (any_to_load(cfg, facts)) {
+		int r = np_plan_modprobe_file(cfg, facts, out, err);
+
+		if (r < 0)
+			return r;
+	}
 	for (size_t i = 0; i < facts->kmods.n; i++)
 		if (plan_load(cfg, facts, &facts->kmods.v[i], out) < 0)
 			return np_err_nomem(err);

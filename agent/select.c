@@ -2,6 +2,7 @@
 #include "agent/select.h"
 
 #include <errno.h>
+#include <linux/rtnetlink.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -313,6 +314,19 @@ int np_select(const struct np_config *cfg, const struct np_facts *facts, struct 
 	sel.primary = choose_primary(cfg, &sel);
 	*out = sel;
 	return 0;
+}
+
+const char *np_consumer_netdev(const struct np_selection *sel)
+{
+	const struct np_netdev *dev = sel->primary;
+
+	for (size_t i = 0; dev && i < dev->n_addrs; i++)
+		if (dev->addrs[i].scope != RT_SCOPE_LINK)
+			return dev->name;
+	for (size_t i = 0; dev && i < sel->n_netdevs; i++)
+		if (sel->netdevs[i].dev == dev && sel->netdevs[i].n_addrs > 0)
+			return dev->name;
+	return NULL;
 }
 
 void np_selection_done(struct np_selection *sel)

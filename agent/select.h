@@ -29,6 +29,10 @@ int np_select(const struct np_config *cfg, const struct np_facts *facts, struct 
 void np_selection_done(struct np_selection *sel);
 #define np_auto_selection np_auto(np_selection_done)
 
+/* The name of the primary netdev, when consumers can use it: it has, or is about to
+ * get, an address. Else NULL. */
+const char *np_consumer_netdev(const struct np_selection *sel);
+
 enum np_port_role {
 	NP_PORT_WANTED,
 	NP_PORT_IGNORED,	/* [ports] ignore */

@@ -51,6 +51,22 @@ static bool copy_sizes(json_t *to, const json_t *from)
 	return json_object_set_new(to, "sizes", sizes) == 0 && good;
 }
 
+/* Optional: what the ports' own counters say. */
+static bool copy_counters(json_t *to, const json_t *from)
+{
+	static const char *const numbers[] = { "xmit_bytes", "rcv_bytes", "moved_bytes" };
+	const json_t *counters = json_object_get(from, "counters");
+	json_t *copy;
+	bool good = json_is_object(counters);
+
+	if (!counters)
+		return true;
+	copy = json_object();
+	for (size_t i = 0; good && i < NP_ARRAY_SIZE(numbers); i++)
+		good = copy_member(copy, counters, numbers[i], false);
+	return json_object_set_new(to, "counters", copy) == 0 && good;
+}
+
 static bool is_good(const json_t *entry)
 {
 	static const char *const good[] = { "ok", "warn", NULL };
@@ -73,7 +89,7 @@ static json_t *clean_entry(const json_t *entry, const char *rung, const char *de
 		good = copy_member(clean, entry, texts[i], true);
 	for (size_t i = 0; good && i < NP_ARRAY_SIZE(numbers); i++)
 		good = copy_member(clean, entry, numbers[i], false);
-	good = good && copy_sizes(clean, entry) &&
+	good = good && copy_sizes(clean, entry) && copy_counters(clean, entry) &&
 	       np_streq(json_string_value(json_object_get(clean, "rung")), rung) &&
 	       np_streq(json_string_value(json_object_get(clean, "device")), device) &&
 	       is_one_of(json_string_value(json_object_get(clean, "status")), states);

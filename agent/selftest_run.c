@@ -33,6 +33,39 @@ static int add_crash(struct runner *run, const struct np_ladder_step *step,
 					     err.message, err.hint));
 }
 
+/* The child knows its limit alone; where that comes from is known here. */
+static int explain_memlock(struct runner *run, const struct np_child_result *result)
+{
+	json_t *entry = json_array_get(run->entries, json_array_size(run->entries) - 1), *text;
+	const char *code = json_string_value(json_object_get(entry, "code"));
+	const char *said = json_string_value(json_object_get(entry, "message"));
+	size_t len = code ? strlen(code) : 0;
+	char login[NP_MEMLOCK_STRLEN];
+
+	if (!run->helper.has_limit || len < 8 || strcmp(code + len - 8, ".memlock") != 0)
+		return 0;
+	if (result->memlock_less)
+		text = json_sprintf("%s, all that can be given here; user %s gets %s at login (%s)",
+				    said, run->helper.user,
+				    np_memlock_str(run->helper.limit.limit.soft, login),
+				    run->helper.limit.source);
+	else
+		text = json_sprintf("%s, as user %s gets it at login (%s)", said, run->helper.user,
+				    run->helper.limit.source);
+	if (json_object_set_new(entry, "message", text) < 0)
+		return -ENOMEM;
+	if (result->memlock_less)
+		text = json_string("raise the memlock limit of what starts nodeprep, or give it "
+				   "CAP_SYS_RESOURCE");
+	else if (*run->helper.limit.source == '/')
+		text = json_sprintf("correct %s, or set [limits] memlock = unlimited and run "
+				    "nodeprep apply",
+				    run->helper.limit.source);
+	else
+		text = json_string("set [limits] memlock = unlimited and run nodeprep apply");
+	return json_object_set_new(entry, "hint", text) < 0 ? -ENOMEM : 0;
+}
+
 /* Its arguments. Not by its environment: the child drops what could lead UCX astray. */
 struct arguments {
 	const char *v[24 + 2 * ENV_MAX];
@@ -81,6 +114,7 @@ static int run_step(struct runner *run, const struct np_ladder_step *step)
 			  &(const struct np_helper_job){ .name = name,
 							 .argv = args.v,
 							 .as_root = step->as_root,
+							 .login_limit = true,
 							 .make_directory = true,
 							 .timeout_ms = run->options->timeout_ms },
 			  &result, run->err);
@@ -91,6 +125,8 @@ static int run_step(struct runner *run, const struct np_ladder_step *step)
 		    np_selftest_take(&result, step->rung, step->device, run->entries);
 	if (r == -EPROTO)
 		return add_crash(run, step, &result);
+	if (r == 0)
+		r = explain_memlock(run, &result);
 	return r < 0 ? np_err_nomem(run->err) : 0;
 }
 
@@ -110,13 +146,13 @@ static const json_t *broken_below(const struct runner *run, const struct np_ladd
 
 static int skip_above(struct runner *run, const struct np_ladder_step *step, const json_t *broken)
 {
-	char message[240];
+	char message[240], label[168];
 
 	snprintf(message, sizeof(message), "not tried: the rung below it is broken, %s on %s (%s)",
 		 json_string_value(json_object_get(broken, "rung")),
 		 json_string_value(json_object_get(broken, "device")),
 		 json_string_value(json_object_get(broken, "code")));
-	return append(run, np_selftest_entry(step->rung, step->device, "skip",
+	return append(run, np_selftest_entry(step->rung, np_ladder_label(step, label), "skip",
 					     "selftest.below_broken", message, "mend that first"));
 }
 
@@ -133,7 +169,9 @@ static void judge(const struct np_config *cfg, const struct np_facts *facts,
 		  const struct np_ladder_step *step, json_t *entry)
 {
 	double floor = np_config_floor(cfg, step->rung), rate = 0;
+	char label[168];
 
+	json_object_set_new(entry, "device", json_string(np_ladder_label(step, label)));
 	judge_pair(step, entry);
 	for (size_t i = 0; i < facts->cas.n; i++) {
 		const struct np_ca *ca = &facts->cas.v[i];
@@ -158,6 +196,8 @@ int np_selftest_run(const struct np_config *cfg, const struct np_facts *facts,
 	struct runner run = { .options = options, .entries = entries, .err = err };
 	int r = np_helper_open(options->run_as, options->as_root, &run.helper, err);
 
+	if (r == 0)
+		np_helper_find_limit(&run.helper);
 	if (r == 0)
 		r = np_rdma_users_observe(0, &users, err);
 	if (r == 0)

@@ -196,6 +196,28 @@ static json_t *show_netdevs(const struct np_facts *facts)
 
 /* ---- config ---- */
 
+/* Where the addresses of a list come from that are not written down in it. */
+static json_t *show_sources(const struct np_want_netdev *want)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < want->n_sources; i++) {
+		const struct np_address_source *src = &want->sources[i];
+		char address[NP_INET_STRLEN] = "";
+		json_t *o = json_object();
+
+		if (src->resolved)
+			np_inet_str(&src->inet, address);
+		json_object_set_new(o, "source", np_json_text(src->text));
+		json_object_set_new(o, "where", np_json_text(src->where));
+		json_object_set_new(o, "address", np_json_text_or_null(address));
+		json_object_set_new(o, "by", np_json_text_or_null(src->resolved ? src->by : NULL));
+		json_object_set_new(o, "failure", np_json_text_or_null(src->failure));
+		json_array_append_new(list, o);
+	}
+	return list;
+}
+
 static json_t *show_config(const struct np_config *cfg)
 {
 	struct np_config_row *rows = NULL;
@@ -205,16 +227,20 @@ static json_t *show_config(const struct np_config *cfg)
 	if (np_config_rows(cfg, &rows, &n) < 0)
 		return NULL;
 	list = json_array();
-	for (size_t i = 0; i < n; i++)
-		json_array_append_new(
-			list, json_pack("{s:o, s:s, s:o}", "section", np_json_text(rows[i].section),
-					"key", rows[i].key, "value", np_json_text(rows[i].value)));
+	for (size_t i = 0; i < n; i++) {
+		json_t *row = json_pack("{s:o, s:s, s:o}", "section", np_json_text(rows[i].section),
+					"key", rows[i].key, "value", np_json_text(rows[i].value));
+
+		if (row && rows[i].want)
+			json_object_set_new(row, "sources", show_sources(rows[i].want));
+		json_array_append_new(list, row);
+	}
 	np_config_rows_free(rows, n);
 	return list;
 }
 
-const char *const np_show_nouns[] = { "ports",	   "netdevs", "modules", "gpus",
-				      "libraries", "config",  NULL };
+const char *const np_show_nouns[] = { "ports",	   "netdevs",  "modules", "gpus",
+				      "libraries", "topology", "config",  NULL };
 
 int np_show_add(json_t *show, const char *noun, const struct np_config *cfg,
 		const struct np_facts *facts)
@@ -229,6 +255,8 @@ int np_show_add(json_t *show, const char *noun, const struct np_config *cfg,
 		list = np_show_modules(facts);
 	else if (strcmp(noun, "gpus") == 0)
 		list = np_show_gpus(facts);
+	else if (strcmp(noun, "topology") == 0)
+		list = np_show_topology(cfg, facts);
 	else if (strcmp(noun, "config") == 0)
 		list = show_config(cfg);
 	else

@@ -163,6 +163,23 @@ static void text_rows(const json_t *list, struct np_buf *out)
 	}
 }
 
+/* As comments: the text can be put into a file again. */
+static void text_sources(const json_t *list, struct np_buf *out)
+{
+	const json_t *src;
+	size_t i;
+
+	json_array_foreach (list, i, src) {
+		np_buf_printf(out, "# %s (%s): ", word(src, "source"), word(src, "where"));
+		if (json_is_string(json_object_get(src, "address")))
+			np_buf_printf(out, "%s by %s\n", word(src, "address"), word(src, "by"));
+		else if (json_is_string(json_object_get(src, "failure")))
+			np_buf_printf(out, "no answer: %s\n", word(src, "failure"));
+		else
+			np_buf_str(out, "not asked, --ip overrides it\n");
+	}
+}
+
 static void text_config(const json_t *list, struct np_buf *out)
 {
 	const char *section = "";
@@ -174,6 +191,7 @@ static void text_config(const json_t *list, struct np_buf *out)
 			section = word(row, "section");
 			np_buf_printf(out, "[%s]\n", section);
 		}
+		text_sources(json_object_get(row, "sources"), out);
 		np_buf_printf(out, "%s = %s\n", word(row, "key"), word(row, "value"));
 	}
 }
@@ -204,6 +222,8 @@ static void add_nouns(const json_t *show, struct np_buf *out)
 			text_ports(list, out);
 		else if (strcmp(noun, "netdevs") == 0)
 			text_netdevs(list, out);
+		else if (strcmp(noun, "topology") == 0)
+			np_show_topology_text(list, out);
 		else if (strcmp(noun, "config") == 0)
 			text_config(list, out);
 		else if (strcmp(noun, "libraries") == 0)

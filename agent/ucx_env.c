@@ -92,22 +92,28 @@ static int add_tls(const struct np_ucx_input *in, struct np_env *env, struct np_
 	return add(env, "UCX_TLS", value, err);
 }
 
-static int add_net_devices(const struct np_ucx_input *in, struct np_env *env, struct np_err *err)
+void np_ucx_net_devices(const struct np_ucx_input *in, struct np_buf *out)
 {
-	np_auto_buf struct np_buf value = { 0 };
 	bool any_hca = in->hca_ports && in->hca_ports->n > 0;
 	/* tcp has no device without the netdev (and Dask hangs); the guide's list has
 	 * no tcp, but a list of nothing would be an error in UCX */
 	bool netdev = in->netdev && (in->profile != NP_UCX_GUIDE || !any_hca);
 
+	for (size_t i = 0; any_hca && i < in->hca_ports->n; i++)
+		np_buf_printf(out, "%s%s", i ? "," : "", in->hca_ports->v[i]);
+	if (netdev)
+		np_buf_printf(out, "%s%s", any_hca ? "," : "", in->netdev);
+}
+
+static int add_net_devices(const struct np_ucx_input *in, struct np_env *env, struct np_err *err)
+{
+	np_auto_buf struct np_buf value = { 0 };
+
 	if (in->net_devices)
 		return add(env, "UCX_NET_DEVICES", in->net_devices, err);
 	if (in->profile == NP_UCX_AUTO)
 		return 0;
-	for (size_t i = 0; any_hca && i < in->hca_ports->n; i++)
-		np_buf_printf(&value, "%s%s", i ? "," : "", in->hca_ports->v[i]);
-	if (netdev)
-		np_buf_printf(&value, "%s%s", any_hca ? "," : "", in->netdev);
+	np_ucx_net_devices(in, &value);
 	if (value.failed)
 		return np_err_nomem(err);
 	return value.len ? add(env, "UCX_NET_DEVICES", value.data, err) : 0;

@@ -41,6 +41,10 @@ struct np_env {
 int np_ucx_env(const struct np_ucx_input *in, struct np_env *out, struct np_err *err) np_must_check;
 void np_env_done(struct np_env *env);
 
+/* Adds to @out the UCX_NET_DEVICES of HCA ports and netdev, as the profile lists them;
+ * nothing where there is neither. Out of memory is in @out. */
+void np_ucx_net_devices(const struct np_ucx_input *in, struct np_buf *out);
+
 /* The text of each file (contents of @out replaced). A value that the user has
  * already set wins, an empty one too; sourcing twice changes nothing; nothing is
  * printed. Without variables it is a comment. Returns 0, -ENOMEM, or -EINVAL for a

@@ -32,6 +32,7 @@ struct apply {
 	bool no_probe;
 	bool waited;
 	bool refused; /* the node must not be changed like this: exit 3 */
+	bool faulty;  /* a file of the configuration is: exit 2 */
 };
 
 /* A module that did not load, or a node that could not be made, is not tried again. */
@@ -69,6 +70,8 @@ static int observe_facts(struct apply *ap)
 	np_selection_done(&ap->sel);
 	np_facts_done(&ap->facts);
 	r = np_observe(ap->cfg, NP_OBSERVE_WANTED, &ap->facts, &ap->result->error);
+	ap->refused |= r == -EADDRNOTAVAIL || r == -EBADMSG;
+	ap->faulty |= r == -EBADMSG;
 	note_failures(ap);
 	return r < 0 ? r : ask_libraries(ap, false);
 }
@@ -276,7 +279,8 @@ static int roll_back(struct apply *ap)
 	result->changed = lost > 0;
 	/* a refusal of which nothing is left but loaded modules (docs/decisions/0007) */
 	if (ap->refused && lost == 0)
-		return np_verb_fail(result, NP_EXIT_REFUSED);
+		return np_verb_fail(result, ap->faulty && result->actions.n == 0 ? NP_EXIT_USAGE :
+										   NP_EXIT_REFUSED);
 	if (result->actions.n == 0 && why.num != -EINTR)
 		return np_verb_fail(result, NP_EXIT_INTERNAL);
 	return np_verb_fail(result, NP_EXIT_ROLLED_BACK);
@@ -363,10 +367,17 @@ static int check_allowed(struct np_result *result)
 static int finish(struct apply *ap, const struct np_cli *cli)
 {
 	struct np_result *result = ap->result;
+	/* a run that has nothing to do is a matter of a millisecond */
+	enum np_services_scope scope =
+		any_done(&result->actions) ? NP_SERVICES_ALL : NP_SERVICES_UNITS;
 
 	/* a run that finds nothing to do stays as cheap as it is */
 	if (any_done(&result->actions) && ask_libraries(ap, true) < 0)
 		return roll_back(ap);
+	if (ap->facts.gpus.n > 0)
+		np_observe_pci(&ap->facts);
+	if (np_services_observe(scope, &ap->facts.services) < 0)
+		result->checks.failed = true;
 	np_judge(ap->cfg, &ap->facts, &ap->sel, &result->checks);
 	if (result->checks.failed) {
 		np_err_nomem(&result->error);

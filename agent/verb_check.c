@@ -16,7 +16,11 @@ static int look(struct np_config *cfg, bool thorough, struct np_result *result,
 	if (r == 0 && np_libraries_matter(facts, thorough))
 		r = np_libraries_ask(&facts->libraries, &result->error);
 	if (r < 0)
-		return np_verb_fail(result, NP_EXIT_INTERNAL);
+		return np_verb_fail(result, r == -EADDRNOTAVAIL ? NP_EXIT_REFUSED :
+					    r == -EBADMSG	? NP_EXIT_USAGE :
+								  NP_EXIT_INTERNAL);
+	if (facts->gpus.n > 0)
+		np_observe_pci(facts);
 	r = np_plan_make(cfg, facts, NP_PLAN_ALL, &result->actions, &result->error);
 	if (r < 0)
 		return np_verb_fail(result, r == -ENOMEM ? NP_EXIT_INTERNAL : NP_EXIT_REFUSED);
@@ -24,8 +28,7 @@ static int look(struct np_config *cfg, bool thorough, struct np_result *result,
 	return 0;
 }
 
-static int judge(const struct np_config *cfg, const struct np_facts *facts,
-		 struct np_result *result)
+static int judge(const struct np_config *cfg, struct np_facts *facts, struct np_result *result)
 {
 	np_auto_selection struct np_selection sel = { 0 };
 
@@ -38,6 +41,8 @@ static int judge(const struct np_config *cfg, const struct np_facts *facts,
 			      result->error.message);
 		np_err_clear(&result->error);
 	}
+	if (np_services_observe(NP_SERVICES_ALL, &facts->services) < 0)
+		result->checks.failed = true;
 	np_judge(cfg, facts, &sel, &result->checks);
 	if (result->checks.failed) {
 		np_err_nomem(&result->error);

@@ -76,7 +76,7 @@ int np_verb_selftest(const struct np_cli *cli, struct np_config *cfg, struct np_
 
 	if (r < 0)
 		return np_verb_fail(result, NP_EXIT_USAGE);
-	r = np_observe(cfg, NP_OBSERVE_WANTED, &facts, &result->error);
+	r = np_observe(cfg, NP_OBSERVE_PATHS, &facts, &result->error);
 	if (r < 0)
 		return np_verb_fail(result, NP_EXIT_INTERNAL);
 	if (np_select(cfg, &facts, &sel, &result->error) < 0)

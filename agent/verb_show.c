@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 
+#include "agent/address_resolve.h"
 #include "agent/cli.h"
 #include "agent/show.h"
 
@@ -55,12 +56,20 @@ int np_verb_show(const struct np_cli *cli, struct np_config *cfg, struct np_resu
 	r = np_observe(cfg, NP_OBSERVE_ALL, &facts, &result->error);
 	if (r < 0)
 		return np_verb_fail(result, NP_EXIT_INTERNAL);
+	if (cli->args.n == 0 || np_strv_has(&cli->args, "config")) {
+		r = np_address_sources_try(cfg, &facts, &result->error);
+		if (r < 0)
+			return np_verb_fail(result, NP_EXIT_INTERNAL);
+		np_err_clear(&result->error);
+	}
 	/* without libkmod what is on disk stays unknown */
 	if ((cli->args.n == 0 || np_strv_has(&cli->args, "modules")) &&
 	    np_kmods_look_up(&facts.kmods, NULL, NULL) == -ENOMEM) {
 		np_err_nomem(&result->error);
 		return np_verb_fail(result, NP_EXIT_INTERNAL);
 	}
+	if (cli->args.n == 0 || np_strv_has(&cli->args, "topology"))
+		np_observe_pci(&facts);
 	result->show = json_object();
 	for (size_t i = 0; np_show_nouns[i] && r == 0; i++) {
 		if (cli->args.n && !np_strv_has(&cli->args, np_show_nouns[i]))

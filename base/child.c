@@ -5,7 +5,10 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -73,7 +76,20 @@ static void limit_child(pid_t parent)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static void exec_child(const struct np_child_spec *spec, int out_fd, int log_fd, pid_t parent)
+/* A page that both see: what the child found out before it became the program. */
+struct child_report {
+	int memlock_result;
+	struct np_memlock memlock;
+};
+
+static void unmap_report(struct child_report **report)
+{
+	if (*report != MAP_FAILED)
+		munmap(*report, sizeof(**report));
+}
+
+static void exec_child(const struct np_child_spec *spec, int out_fd, int log_fd, pid_t parent,
+		       struct child_report *report)
 {
 	int null_fd = open("/dev/null", O_RDWR), exec_fd = spec->exec_fd;
 
@@ -87,6 +103,8 @@ static void exec_child(const struct np_child_spec *spec, int out_fd, int log_fd,
 	close_range((unsigned int)exec_fd + 1, ~0U, 0);
 	if (chdir(spec->cwd ? spec->cwd : "/") < 0)
 		_exit(126);
+	if (spec->memlock)
+		report->memlock_result = np_memlock_set(spec->memlock, &report->memlock);
 	if (spec->switch_user && np_user_become(spec->uid, spec->gid) < 0)
 		_exit(125);
 	/* changing identity clears the parent-death signal */
@@ -184,8 +202,13 @@ int np_child_run(const struct np_child_spec *spec, struct np_child_result *resul
 	int out_pipe[2], log_pipe[2];
 	int64_t deadline = np_now_ms() + spec->timeout_ms;
 	pid_t parent = getpid(), pid;
+	np_auto(unmap_report) struct child_report *report = mmap(
+		NULL, sizeof(*report), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	memset(result, 0, sizeof(*result));
+	if (report == MAP_FAILED)
+		return np_err_set(err, -errno, "internal.child", "cannot map a page: %s",
+				  strerror(errno));
 	if (pipe2(out_pipe, O_CLOEXEC) < 0)
 		return np_err_set(err, -errno, "internal.child", "cannot make a pipe: %s",
 				  strerror(errno));
@@ -198,7 +221,7 @@ int np_child_run(const struct np_child_spec *spec, struct np_child_result *resul
 	log_fd = log_pipe[0];
 	pid = fork();
 	if (pid == 0)
-		exec_child(spec, out_pipe[1], log_pipe[1], parent);
+		exec_child(spec, out_pipe[1], log_pipe[1], parent, report);
 	close(out_pipe[1]);
 	close(log_pipe[1]);
 	if (pid < 0)
@@ -207,6 +230,8 @@ int np_child_run(const struct np_child_spec *spec, struct np_child_result *resul
 	setpgid(pid, pid);
 	collect(&out_fd, &log_fd, spec, STOP_ON_SIGNAL, result);
 	reap(pid, STOP_ON_SIGNAL, deadline, result);
+	result->memlock_less = report->memlock_result < 0;
+	result->memlock = report->memlock;
 	if (result->out.failed || result->log.failed) {
 		np_child_result_done(result);
 		return np_err_nomem(err);
@@ -223,20 +248,30 @@ void np_child_result_done(struct np_child_result *result)
 	memset(result, 0, sizeof(*result));
 }
 
-/* ---- a function under another identity ---- */
+/* ---- a function in a child ---- */
 
-static void run_as_user(uid_t uid, gid_t gid, int fd, pid_t parent,
-			int (*fn)(void *arg, struct np_buf *out), void *arg)
+struct call {
+	int (*fn)(void *arg, struct np_buf *out);
+	void *arg;
+	bool switch_user; /* become uid, gid first; else lose the environment */
+	uid_t uid;
+	gid_t gid;
+};
+
+static void run_call(const struct call *call, int fd, pid_t parent)
 {
 	struct np_buf out = { 0 };
-	int r;
+	int r = 0;
 
 	limit_child(parent);
 	signal(SIGXFSZ, SIG_IGN);
-	r = np_user_become(uid, gid);
+	if (call->switch_user)
+		r = np_user_become(call->uid, call->gid);
+	else
+		clearenv();
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (r == 0)
-		r = fn(arg, &out);
+		r = call->fn(call->arg, &out);
 	if (out.failed)
 		r = -ENOMEM;
 	if (write(fd, &r, sizeof(r)) != (ssize_t)sizeof(r))
@@ -251,41 +286,77 @@ static void run_as_user(uid_t uid, gid_t gid, int fd, pid_t parent,
 	_exit(0);
 }
 
-int np_as_user(const char *user, uid_t uid, gid_t gid, int timeout_ms,
-	       int (*fn)(void *arg, struct np_buf *out), void *arg, struct np_buf *out,
-	       struct np_err *err)
+/* @who names the child in messages. What @result says of the deadline and of signals
+ * is the caller's to tell. */
+static int call_in_child(const struct call *call, const char *who, int timeout_ms,
+			 enum on_interrupt mode, struct np_child_result *result, struct np_err *err)
 {
 	struct np_child_spec spec = { .timeout_ms = timeout_ms, .stdout_max = 64 << 20 };
-	np_auto_child_result struct np_child_result result = { 0 };
 	_cleanup_close_ int read_fd = -1;
 	int fds[2], none = -1, r;
 	pid_t parent = getpid(), pid;
 	int64_t deadline = np_now_ms() + timeout_ms;
 
-	if (uid == geteuid())
-		return fn(arg, out);
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return np_err_set(err, -errno, "internal.child", "cannot make a pipe: %s",
 				  strerror(errno));
 	read_fd = fds[0];
 	pid = fork();
 	if (pid == 0)
-		run_as_user(uid, gid, fds[1], parent, fn, arg);
+		run_call(call, fds[1], parent);
 	close(fds[1]);
 	if (pid < 0)
-		return np_err_set(err, -errno, "internal.child", "cannot fork for user %s: %s",
-				  user, strerror(errno));
+		return np_err_set(err, -errno, "internal.child", "cannot fork for %s: %s", who,
+				  strerror(errno));
 	setpgid(pid, pid);
-	collect(&read_fd, &none, &spec, FINISH_FIRST, &result);
-	reap(pid, FINISH_FIRST, deadline, &result);
-	if (result.timed_out)
-		return np_err_set(err, -ETIMEDOUT, "file.timeout",
-				  "no answer within %d s while acting as user %s",
-				  timeout_ms / 1000, user);
-	if (result.out.len < sizeof(r))
+	collect(&read_fd, &none, &spec, mode, result);
+	reap(pid, mode, deadline, result);
+	if (result->timed_out || result->interrupted)
+		return result->timed_out ? -ETIMEDOUT : -EINTR;
+	if (result->out.len < sizeof(r))
 		return np_err_set(err, -EIO, "internal.child",
-				  "the process acting as user %s ended without an answer", user);
-	memcpy(&r, result.out.data, sizeof(r));
-	np_buf_add(out, result.out.data + sizeof(r), result.out.len - sizeof(r));
-	return out->failed ? np_err_nomem(err) : r;
+				  "the process for %s ended without an answer", who);
+	memcpy(&r, result->out.data, sizeof(r));
+	return r;
+}
+
+/* What the function wrote; in front of it stands what it returned. */
+static int add_answer(struct np_buf *out, const struct np_child_result *result, struct np_err *err)
+{
+	np_buf_add(out, result->out.data + sizeof(int), result->out.len - sizeof(int));
+	return out->failed ? np_err_nomem(err) : 0;
+}
+
+int np_as_user(const char *user, uid_t uid, gid_t gid, int timeout_ms,
+	       int (*fn)(void *arg, struct np_buf *out), void *arg, struct np_buf *out,
+	       struct np_err *err)
+{
+	struct call call = { .fn = fn, .arg = arg, .switch_user = true, .uid = uid, .gid = gid };
+	np_auto_child_result struct np_child_result result = { 0 };
+	char who[48];
+	int r;
+
+	if (uid == geteuid())
+		return fn(arg, out);
+	snprintf(who, sizeof(who), "user %s", user);
+	r = call_in_child(&call, who, timeout_ms, FINISH_FIRST, &result, err);
+	if (result.timed_out)
+		np_err_set(err, r, "file.timeout", "no answer within %d s while acting as user %s",
+			   timeout_ms / 1000, user);
+	return r < 0 ? r : add_answer(out, &result, err);
+}
+
+int np_with_deadline(const char *what, int timeout_ms, int (*fn)(void *arg, struct np_buf *out),
+		     void *arg, struct np_buf *out, struct np_err *err)
+{
+	struct call call = { .fn = fn, .arg = arg };
+	np_auto_child_result struct np_child_result result = { 0 };
+	int r = call_in_child(&call, what, timeout_ms, STOP_ON_SIGNAL, &result, err);
+
+	if (result.timed_out)
+		np_err_set(err, r, "internal.child", "%s: no answer within %d s", what,
+			   timeout_ms / 1000);
+	if (result.interrupted)
+		np_err_set(err, r, "internal.interrupted", "%s: interrupted by a signal", what);
+	return r < 0 ? r : add_answer(out, &result, err);
 }

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "base/memlock.h"
 #include "base/str.h"
 
 /* ---- programs with a deadline ---- */
@@ -20,6 +21,9 @@ struct np_child_spec {
 	bool switch_user;	 /* become uid/gid/supplementary groups of the database for uid */
 	uid_t uid;
 	gid_t gid;
+	/* set before it becomes that user; NULL = the caller's. Without CAP_SYS_RESOURCE the
+	 * hard limit cannot be raised: see np_child_result */
+	const struct np_memlock *memlock;
 	int timeout_ms;	   /* hard deadline, then SIGKILL for its process group; > 0 */
 	size_t stdout_max; /* bytes of stdout kept; more is read and dropped */
 	size_t stderr_max;
@@ -28,6 +32,8 @@ struct np_child_spec {
 struct np_child_result {
 	bool timed_out;
 	bool interrupted;  /* @np_interrupted became true while it ran: killed */
+	bool memlock_less; /* spec->memlock could not be set in full; what it got is @memlock */
+	struct np_memlock memlock;
 	int exit_status;   /* 0..255, or -1 when it did not exit */
 	int term_signal;   /* or 0 */
 	struct np_buf out; /* its stdout */
@@ -56,6 +62,14 @@ void np_child_result_done(struct np_child_result *result);
 int np_as_user(const char *user, uid_t uid, gid_t gid, int timeout_ms,
 	       int (*fn)(void *arg, struct np_buf *out), void *arg, struct np_buf *out,
 	       struct np_err *err) np_must_check;
+
+/* ---- a function that may hang ---- */
+
+/* As np_as_user, but as the caller, in a child in any case, without an environment, and
+ * a signal to the caller ends it: -EINTR. @what names it in messages. -ETIMEDOUT after
+ * @timeout_ms, with a message that the caller will want to make better. */
+int np_with_deadline(const char *what, int timeout_ms, int (*fn)(void *arg, struct np_buf *out),
+		     void *arg, struct np_buf *out, struct np_err *err) np_must_check;
 
 /* ---- signals ---- */
 

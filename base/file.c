@@ -13,15 +13,12 @@
 
 #define TEMP_MARK ".nodeprep-"
 
-int np_file_read_at(int dirfd, const char *path, size_t max, struct np_buf *out)
+int np_file_read_fd(int fd, size_t max, struct np_buf *out)
 {
-	_cleanup_close_ int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	np_auto_buf struct np_buf buf = { 0 };
 	char chunk[4096];
 	ssize_t got;
 
-	if (fd < 0)
-		return -errno;
 	while ((got = read(fd, chunk, sizeof(chunk))) != 0) {
 		if (got < 0) {
 			if (errno == EINTR)
@@ -39,6 +36,13 @@ int np_file_read_at(int dirfd, const char *path, size_t max, struct np_buf *out)
 	*out = buf;
 	memset(&buf, 0, sizeof(buf));
 	return 0;
+}
+
+int np_file_read_at(int dirfd, const char *path, size_t max, struct np_buf *out)
+{
+	_cleanup_close_ int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+
+	return fd < 0 ? -errno : np_file_read_fd(fd, max, out);
 }
 
 int np_file_read_line_at(int dirfd, const char *path, char *out, size_t size)

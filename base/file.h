@@ -15,6 +15,9 @@
  * no message, since most callers treat an unreadable attribute as unknown. */
 int np_file_read_at(int dirfd, const char *path, size_t max, struct np_buf *out) np_must_check;
 
+/* The same from an open descriptor, from where it stands to its end. */
+int np_file_read_fd(int fd, size_t max, struct np_buf *out) np_must_check;
+
 /* One-line attribute (sysfs): read into @out, trailing newline and blanks cut.
  * Returns the length or a negative errno. No allocation. */
 int np_file_read_line_at(int dirfd, const char *path, char *out, size_t size) np_must_check;

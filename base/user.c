@@ -86,6 +86,29 @@ int np_user_by_uid(uid_t uid, struct np_user *out, struct np_err *err)
 			  "no user with uid %u in the password database", (unsigned int)uid);
 }
 
+int np_user_groups(const char *name, gid_t gid, gid_t **out, size_t *n)
+{
+	int room = 32, got = room;
+	gid_t *v = calloc((size_t)room, sizeof(*v));
+
+	while (v && getgrouplist(name, gid, v, &got) < 0) {
+		gid_t *more;
+
+		/* glibc gives the number that is needed; another library may not */
+		room = got > room ? got : room * 2;
+		got = room;
+		more = reallocarray(v, (size_t)room, sizeof(*v));
+		if (!more)
+			free(v);
+		v = more;
+	}
+	if (!v)
+		return -ENOMEM;
+	*out = v;
+	*n = (size_t)got;
+	return 0;
+}
+
 void np_user_done(struct np_user *user)
 {
 	if (!user)

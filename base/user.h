@@ -22,6 +22,9 @@ int np_user_by_uid(uid_t uid, struct np_user *out, struct np_err *err) np_must_c
 /* A group's number by the group database (getgrnam_r). Returns 0, -ENOENT (no such
  * group) or another negative errno; sets no message. */
 int np_group_by_name(const char *name, gid_t *out) np_must_check;
+/* The groups of a user with the primary one (getgrouplist). *out is the caller's to free.
+ * Returns 0 or -ENOMEM. */
+int np_user_groups(const char *name, gid_t gid, gid_t **out, size_t *n) np_must_check;
 void np_user_done(struct np_user *user);
 #define np_auto_user np_auto(np_user_done)
 

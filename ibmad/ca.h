@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/pci.h"
 #include "base/str.h"
 
 /*
@@ -88,6 +89,7 @@ struct np_ca {
 	bool management_only;		    /* NVSwitch management HCA: its VPD carries SW_MNG */
 	bool from_libibumad;		    /* false: attribute by attribute from sysfs */
 	int numa_node;			    /* -1 = none or unknown */
+	struct np_pci pci;		    /* by np_cas_read_pci alone */
 	struct np_strv netdevs;		    /* device/net/, natural order */
 	/* Ascending. When they cannot be listed: port 1 with everything unknown,
 	 * so that nobody takes the CA for one without trouble. */
@@ -112,6 +114,9 @@ enum np_ca_detail {
  * "port.unreadable"). np_cas_done frees. */
 int np_cas_observe(unsigned int detail, struct np_cas *out, struct np_err *err) np_must_check;
 void np_cas_done(struct np_cas *list);
+
+/* Adds place and link of each on PCI (base/pci.h): a dozen small reads a CA. */
+void np_cas_read_pci(struct np_cas *list);
 
 const struct np_ca *np_cas_find(const struct np_cas *list, const char *ca);
 const struct np_port *np_cas_find_port(const struct np_cas *list, const char *ca, int port);

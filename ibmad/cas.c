@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -123,17 +122,6 @@ static bool is_omnipath(const struct np_ca *ca)
 	return strcmp(ca->driver, "hfi1") == 0 || np_starts_with(ca->name, "hfi1_");
 }
 
-static void read_numa_node(int ca_fd, struct np_ca *ca)
-{
-	char text[16];
-	uint64_t node;
-
-	ca->numa_node = -1; /* the file says -1 for none, too */
-	if (np_file_read_line_at(ca_fd, "device/numa_node", text, sizeof(text)) > 0 &&
-	    np_parse_u64(text, 10, INT_MAX, &node) == 0)
-		ca->numa_node = (int)node;
-}
-
 static bool is_incomplete(const struct np_ca *ca)
 {
 	for (size_t i = 0; i < ca->n_ports; i++)
@@ -169,7 +157,7 @@ static int read_ca(int class_fd, const char *name, unsigned int detail, struct n
 	}
 	np_ca_read_text(ca_fd, "board_id", ca->board_id, sizeof(ca->board_id));
 	read_driver(ca_fd, ca);
-	read_numa_node(ca_fd, ca);
+	ca->numa_node = np_pci_numa_node(ca_fd, "device/numa_node");
 	r = np_dir_list(ca_fd, "device/net", &ca->netdevs);
 	for (size_t i = 0; is_omnipath(ca) && i < ca->n_ports; i++)
 		ca->ports[i].link_layer = NP_LL_OMNIPATH;
@@ -230,6 +218,16 @@ int np_cas_observe(unsigned int detail, struct np_cas *out, struct np_err *err)
 	read_vpd(class_fd, &list);
 	*out = list;
 	return 0;
+}
+
+void np_cas_read_pci(struct np_cas *list)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		char dir[sizeof(CLASS_DIR) + sizeof(list->v[i].name) + 8];
+
+		snprintf(dir, sizeof(dir), "%s/%s/device", CLASS_DIR, list->v[i].name);
+		np_pci_read(dir, &list->v[i].pci);
+	}
 }
 
 int np_port_refresh(const char *ca, struct np_port *port)

@@ -54,12 +54,12 @@ static int find_device(const char *ca, int num, char *path, size_t size)
 
 		if (!np_starts_with(entry->d_name, "umad"))
 			continue;
-		snprintf(attr, sizeof(attr), CLASS "/%s/ibdev", entry->d_name);
-		if (np_file_read_line_at(AT_FDCWD, attr, text, sizeof(text)) < 0 ||
+		snprintf(attr, sizeof(attr), "%s/ibdev", entry->d_name);
+		if (np_file_read_line_at(dirfd(dir), attr, text, sizeof(text)) < 0 ||
 		    !np_streq(text, ca))
 			continue;
-		snprintf(attr, sizeof(attr), CLASS "/%s/port", entry->d_name);
-		if (np_file_read_line_at(AT_FDCWD, attr, text, sizeof(text)) < 0 ||
+		snprintf(attr, sizeof(attr), "%s/port", entry->d_name);
+		if (np_file_read_line_at(dirfd(dir), attr, text, sizeof(text)) < 0 ||
 		    np_parse_u64(text, 10, 255, &port) < 0 || (int)port != num)
 			continue;
 		snprintf(path, size, "/dev/infiniband/%.60s", entry->d_name);

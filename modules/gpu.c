@@ -15,6 +15,7 @@
 #define VENDOR_NVIDIA 0x10de
 #define CLASS_VGA     0x0300 /* PCI Code and ID Assignment: VGA and 3D controller */
 #define CLASS_3D      0x0302
+#define CLASS_BRIDGE  0x0680 /* other bridge: NVSwitch */
 
 /* Every PCI function: its sysfs name, and what is known of it without a read. */
 struct function {
@@ -155,15 +156,16 @@ static bool read_hex(int pci_fd, const char *address, const char *attr, uint64_t
 	       np_parse_u64(text, 0, UINT32_MAX, out) == 0;
 }
 
-static bool is_gpu(int pci_fd, const struct function *f)
+/* The class without its programming interface; 0 = not NVIDIA's, or unknown. */
+static unsigned int nvidia_class(int pci_fd, const struct function *f)
 {
 	uint64_t vendor = f->id.vendor, class;
 
 	if (vendor == 0 && !read_hex(pci_fd, f->address, "vendor", &vendor))
-		return false;
+		return 0;
 	if (vendor != VENDOR_NVIDIA || !read_hex(pci_fd, f->address, "class", &class))
-		return false;
-	return class >> 8 == CLASS_VGA || class >> 8 == CLASS_3D;
+		return 0;
+	return (unsigned int)(class >> 8);
 }
 
 static void read_gpu(int pci_fd, const struct function *f, struct np_gpu *gpu)
@@ -176,9 +178,8 @@ static void read_gpu(int pci_fd, const struct function *f, struct np_gpu *gpu)
 	np_strcpy(gpu->pci_address, sizeof(gpu->pci_address), f->address);
 	if (read_hex(pci_fd, f->address, "device", &value))
 		gpu->device_id = (uint16_t)value;
-	gpu->numa_node = -1; /* the file says -1 for none, too */
-	if (read_hex(pci_fd, f->address, "numa_node", &value) && value < 0x10000)
-		gpu->numa_node = (int)value;
+	snprintf(path, sizeof(path), "%s/numa_node", f->address);
+	gpu->numa_node = np_pci_numa_node(pci_fd, path);
 	snprintf(path, sizeof(path), "%s/driver", f->address);
 	len = readlinkat(pci_fd, path, target, sizeof(target) - 1);
 	if (len < 0)
@@ -197,9 +198,11 @@ static int by_address(const void *a, const void *b)
 static int find_gpus(int pci_fd, const struct functions *list, struct np_gpus *out)
 {
 	for (size_t i = 0; i < list->n; i++) {
+		unsigned int class = nvidia_class(pci_fd, &list->v[i]);
 		struct np_gpu *v;
 
-		if (!is_gpu(pci_fd, &list->v[i]))
+		out->n_nvswitches += class == CLASS_BRIDGE;
+		if (class != CLASS_VGA && class != CLASS_3D)
 			continue;
 		v = reallocarray(out->v, out->n + 1, sizeof(*v));
 		if (!v)
@@ -234,6 +237,21 @@ int np_gpus_observe(struct np_gpus *out, struct np_err *err)
 	if (r == -ENOMEM)
 		return np_err_nomem(err);
 	return np_err_set(err, r, "gpu.unreadable", "cannot list %s: %s", PCI_DIR, strerror(-r));
+}
+
+void np_gpus_read_pci(struct np_gpus *list)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		char dir[sizeof(PCI_DIR) + sizeof(list->v[i].pci_address) + 1];
+
+		snprintf(dir, sizeof(dir), "%s/%s", PCI_DIR, list->v[i].pci_address);
+		np_pci_read(dir, &list->v[i].pci);
+	}
+}
+
+bool np_gpu_is_given_away(const struct np_gpu *gpu)
+{
+	return strcmp(gpu->driver, "vfio-pci") == 0;
 }
 
 void np_gpus_done(struct np_gpus *list)

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/pci.h"
 #include "base/str.h"
 
 /* NVIDIA GPUs on the PCI bus (vendor 0x10de, class 0x0300xx or 0x0302xx), by
@@ -13,13 +14,16 @@
 struct np_gpu {
 	char pci_address[16]; /* 0000:17:00.0 */
 	uint16_t device_id;
-	int numa_node;	 /* -1 = none or unknown */
-	char driver[32]; /* bound driver, "" = none */
+	int numa_node;	   /* -1 = none or unknown */
+	char driver[32];   /* bound driver, "" = none */
+	struct np_pci pci; /* by np_gpus_read_pci alone */
 };
 
 struct np_gpus {
 	struct np_gpu *v; /* by PCI address */
 	size_t n;
+	size_t n_nvswitches; /* NVIDIA's functions of class 0x0680xx; none on boards whose
+			      * switches hide behind management HCAs */
 };
 
 /* NVIDIA's kernel driver comes in two flavours; modules built for one (gdrdrv) do not
@@ -49,5 +53,11 @@ int np_gpu_driver_look_up(struct np_gpu_driver *driver, struct np_err *err) np_m
 /* Returns 0 or a negative errno with message. No PCI bus is an empty list. */
 int np_gpus_observe(struct np_gpus *out, struct np_err *err) np_must_check;
 void np_gpus_done(struct np_gpus *list);
+
+/* Adds place and link of each on PCI (base/pci.h): a dozen small reads a GPU. */
+void np_gpus_read_pci(struct np_gpus *list);
+
+/* Bound to vfio-pci: it belongs to a virtual machine, not to jobs of this node. */
+bool np_gpu_is_given_away(const struct np_gpu *gpu);
 
 #endif

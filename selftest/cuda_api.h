@@ -97,6 +97,8 @@ enum { NP_CU_STREAM_NON_BLOCKING = 1, NP_CU_RANGE_DMA_BUF_FD = 1 };
 	X(range_handle, "cuMemGetHandleForAddressRange", \
 	  (void *handle, np_cu_ptr mem, size_t len, int type, unsigned long long flags))
 
+/* a declarator has no parentheses around its parameters */
+/* NOLINTNEXTLINE(bugprone-macro-parentheses) */
 #define NP_CUDA_MEMBER(member, symbol, parameters) np_cu_result(*member) parameters;
 
 struct np_cuda {

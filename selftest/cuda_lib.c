@@ -75,6 +75,7 @@ int np_cuda_load(struct np_cuda *cuda, struct np_err *err)
 		np_printable(dlerror(), why, sizeof(why));
 		return no_library(why, err);
 	}
+/* NOLINTBEGIN(bugprone-macro-parentheses): a type has no parentheses around it */
 #define TAKE(member, symbol, parameters) \
 	cuda->member = (np_cu_result(*) parameters)dlsym(cuda->handle, symbol);
 #define NEED(member, symbol, parameters) \
@@ -85,6 +86,7 @@ int np_cuda_load(struct np_cuda *cuda, struct np_err *err)
 	NP_CUDA_OPTIONAL(TAKE)
 #undef NEED
 #undef TAKE
+	/* NOLINTEND(bugprone-macro-parentheses) */
 	np_library_path((void *)cuda->init, LIBRARY, cuda->path, sizeof(cuda->path));
 	if (!missing) {
 		if (cuda->driver_version(&cuda->version) != NP_CU_SUCCESS)
@@ -120,6 +122,13 @@ static const char *init_hint(np_cu_result result)
 	}
 }
 
+static bool started;
+
+bool np_cuda_started(void)
+{
+	return started;
+}
+
 int np_cuda_open(struct np_cuda *cuda, struct np_err *err)
 {
 	char name[64], driver[96];
@@ -128,6 +137,7 @@ int np_cuda_open(struct np_cuda *cuda, struct np_err *err)
 
 	if (ret < 0)
 		return ret;
+	started = true;
 	result = cuda->init(0);
 	if (result == NP_CU_SUCCESS)
 		return 0;

@@ -17,6 +17,10 @@ int np_cuda_load(struct np_cuda *cuda, struct np_err *err) np_must_check;
  * unloaded: the driver has threads of its own. */
 int np_cuda_open(struct np_cuda *cuda, struct np_err *err) np_must_check;
 
+/* True once CUDA was started: its threads, and libraries above it, then have handlers
+ * of exit() that may fail or hang. The verdict is out by then; the process ends by _exit. */
+bool np_cuda_started(void);
+
 /* The driver's name of an error, "CUDA_ERROR_OUT_OF_MEMORY"; a number when it has none. */
 const char *np_cuda_error_name(const struct np_cuda *cuda, np_cu_result result, char out[64]);
 

@@ -49,23 +49,39 @@ static json_t *size_json(const struct np_rung_size *size)
 			 bandwidth(size));
 }
 
+/* Only where counters were looked at. */
+static void add_counters(const struct np_rung_result *result, json_t *entry)
+{
+	const struct np_port_growth *growth = &result->growth;
+
+	if (growth->known)
+		json_object_set_new(entry, "counters",
+				    json_pack("{s:I, s:I, s:I}", "xmit_bytes",
+					      (json_int_t)growth->xmit, "rcv_bytes",
+					      (json_int_t)growth->rcv, "moved_bytes",
+					      (json_int_t)growth->moved));
+}
+
 static json_t *result_json(const struct np_rung_result *result)
 {
 	size_t n = result->n_sizes;
-	json_t *sizes = json_array();
+	json_t *sizes = json_array(), *entry;
 
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(sizes, size_json(&result->sizes[i]));
-	return json_pack("{s:s, s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "rung",
-			 result->rung, "device", np_document_text(result->device), "transport",
-			 np_document_text(result->transport), "status", status_str(result->status),
-			 "code", result->code, "message", np_document_text(result->message), "hint",
-			 np_document_text(result->hint), "size_bytes",
-			 n ? json_integer((json_int_t)result->sizes[n - 1].size_bytes) :
-			     json_null(),
-			 "latency_us", n ? rounded(result->sizes[0].latency_us) : json_null(),
-			 "bandwidth_MBps", n ? bandwidth(&result->sizes[n - 1]) : json_null(),
-			 "sizes", sizes);
+	entry = json_pack("{s:s, s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "rung",
+			  result->rung, "device", np_document_text(result->device), "transport",
+			  np_document_text(result->transport), "status", status_str(result->status),
+			  "code", result->code, "message", np_document_text(result->message),
+			  "hint", np_document_text(result->hint), "size_bytes",
+			  n ? json_integer((json_int_t)result->sizes[n - 1].size_bytes) :
+			      json_null(),
+			  "latency_us", n ? rounded(result->sizes[0].latency_us) : json_null(),
+			  "bandwidth_MBps", n ? bandwidth(&result->sizes[n - 1]) : json_null(),
+			  "sizes", sizes);
+	if (entry)
+		add_counters(result, entry);
+	return entry;
 }
 
 /* One line; takes the reference. */

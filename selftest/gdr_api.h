@@ -54,6 +54,8 @@ enum { NP_GDR_ATTR_DMA_BUF_MMAP = 3 };
 	X(int, info, "gdr_get_info_v2", \
 	  (np_gdr gdr, np_gdr_handle handle, struct np_gdr_info * info))
 
+/* a declarator has no parentheses around its parameters */
+/* NOLINTNEXTLINE(bugprone-macro-parentheses) */
 #define NP_GDR_MEMBER(result, member, symbol, parameters) result(*member) parameters;
 
 struct np_gdr_lib {

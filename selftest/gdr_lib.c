@@ -36,6 +36,7 @@ int np_gdr_lib_open(struct np_gdr_lib *lib, struct np_err *err)
 	lib->handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 	if (!lib->handle)
 		return cannot_load(np_printable(dlerror(), why, sizeof(why)), err);
+/* NOLINTBEGIN(bugprone-macro-parentheses): a type has no parentheses around it */
 #define TAKE(result, member, symbol, parameters) \
 	lib->member = (result(*) parameters)dlsym(lib->handle, symbol);
 #define NEED(result, member, symbol, parameters) \
@@ -46,6 +47,7 @@ int np_gdr_lib_open(struct np_gdr_lib *lib, struct np_err *err)
 	NP_GDR_OPTIONAL(TAKE)
 #undef NEED
 #undef TAKE
+	/* NOLINTEND(bugprone-macro-parentheses) */
 	np_library_path((void *)lib->open, LIBRARY, lib->path, sizeof(lib->path));
 	if (missing) {
 		snprintf(why, sizeof(why), "%s has no %s", lib->path, missing);
@@ -65,11 +67,14 @@ int np_gdr_lib_open(struct np_gdr_lib *lib, struct np_err *err)
 	return 0;
 }
 
-const char *np_gdr_standin(void)
+const char *np_gdr_standin(unsigned long *copies)
 {
 	void *handle = dlopen(LIBRARY, RTLD_NOW | RTLD_NOLOAD);
 	const char *standin = handle ? dlsym(handle, STANDIN_SYMBOL) : NULL;
+	const unsigned long *count = standin ? dlsym(handle, STANDIN_SYMBOL "_copies") : NULL;
 
+	if (copies)
+		*copies = count ? __atomic_load_n(count, __ATOMIC_RELAXED) : 0;
 	if (handle)
 		dlclose(handle); /* it stays: this was no load */
 	return standin;

@@ -13,8 +13,9 @@
 int np_gdr_lib_open(struct np_gdr_lib *lib, struct np_err *err) np_must_check;
 
 /* What a stand-in of the tests that this process has loaded says of itself; NULL when
- * libgdrapi is gdrcopy's own, or is not loaded. */
-const char *np_gdr_standin(void);
+ * libgdrapi is gdrcopy's own, or is not loaded. @copies may be NULL: how often it was
+ * asked to copy, 0 where it does not count. */
+const char *np_gdr_standin(unsigned long *copies);
 
 /* A warning in place of an ok: @err gets code gdrapi.standin and @proven as message. */
 void np_gdr_standin_warning(const char *standin, const char *proven, struct np_err *err);

@@ -80,6 +80,7 @@ static struct np_gpu_dev *add(struct np_gpu_set *set, const char *pci)
 	grown = &set->v[set->n++];
 	memset(grown, 0, sizeof(*grown));
 	np_strcpy(grown->pci, sizeof(grown->pci), pci);
+	grown->numa_node = -1;
 	return grown;
 }
 
@@ -94,13 +95,15 @@ static int add_from_sysfs(struct np_gpu_set *set, struct np_err *err)
 		np_err_clear(err);
 		return 0;
 	}
-	for (size_t i = 0; i < gpus.n && ret == 0; i++) {
+	for (size_t i = 0; i < gpus.n; i++) {
 		struct np_gpu_dev *gpu = add(set, gpus.v[i].pci_address);
 
-		if (gpu)
-			np_strcpy(gpu->driver, sizeof(gpu->driver), gpus.v[i].driver);
-		else
+		if (!gpu) {
 			ret = np_err_nomem(err);
+			break;
+		}
+		np_strcpy(gpu->driver, sizeof(gpu->driver), gpus.v[i].driver);
+		gpu->numa_node = gpus.v[i].numa_node;
 	}
 	np_gpus_done(&gpus);
 	return ret;
@@ -177,7 +180,7 @@ static int no_gpu(const char *rung, const char *device, struct np_rung_report *r
 {
 	struct np_err why;
 
-	np_err_set(&why, -ENODEV, "cuda.no_gpu", "there is no %s%s",
+	np_err_set(&why, -ENODEV, "selftest.no_gpu", "there is no %s%s",
 		   device ? "GPU " : "NVIDIA GPU ", device ? device : "on this node");
 	np_err_hint(
 		&why, "%s",
@@ -191,6 +194,10 @@ static void not_shown(const struct np_gpu_dev *gpu, struct np_err *why)
 	np_err_set(why, -ENODEV, "cuda.gpu_missing",
 		   "GPU %s is on the PCI bus, but CUDA's driver does not show it (driver: %s)",
 		   gpu->pci, gpu->driver[0] ? gpu->driver : "none bound");
+	if (getenv("CUDA_VISIBLE_DEVICES")) { /* of --env: none is inherited */
+		np_err_hint(why, "CUDA_VISIBLE_DEVICES may hide it: leave out that --env");
+		return;
+	}
 	np_err_hint(why, "%s",
 		    np_streq(gpu->driver, "nvidia") ?
 			    "read the kernel log for NVRM and Xid of this GPU, and see that its "

@@ -14,6 +14,7 @@ struct np_gpu_dev {
 	char name[96];	 /* of CUDA: "NVIDIA H200" */
 	size_t number;	 /* in the order of PCI addresses */
 	char driver[32]; /* kernel driver bound to it; "" = none or unknown */
+	int numa_node;	 /* -1 = none or unknown */
 	bool usable;	 /* CUDA shows it: @ordinal and @device are good */
 	int ordinal;	 /* among those that CUDA shows */
 	np_cu_device device;
@@ -39,7 +40,7 @@ void np_gpu_pci_canonical(const char *text, char pci[16]);
  * Adds an entry for each that cannot be used and says why, and one entry when there is
  * none at all. Returns 1 when at least one wanted GPU is usable, 0 when the verdict is
  * in @report already, or a negative errno with message (no memory, "usage").
- *   cuda.no_gpu       skip: no GPU here; fail: none by the name that was asked for
+ *   selftest.no_gpu   skip: no GPU here; fail: none by the name that was asked for
  *   cuda.no_driver    fail: a GPU is there, the driver does not work
  *   cuda.gpu_missing  fail: on the PCI bus, but CUDA does not show it; skip when its
  *                     driver is vfio-pci or pci-stub: it was given to a virtual machine

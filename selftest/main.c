@@ -16,6 +16,7 @@
 
 #include "base/child.h"
 #include "base/log.h"
+#include "selftest/cuda_lib.h"
 #include "selftest/document.h"
 #include "selftest/early.h"
 #include "selftest/libraries.h"
@@ -205,7 +206,7 @@ int main(int argc, char **argv)
 {
 	int ret = act(argc, argv);
 
-	if (np_ucp_abandoned())
+	if (np_ucp_abandoned() || np_cuda_started())
 		_exit(ret);
 	free(hang_document);
 	return ret;

@@ -33,6 +33,8 @@ enum { NP_NCCL_SUM = 0 };			       /* ncclRedOp_t */
 	X(abort, "ncclCommAbort", (np_nccl_comm comm)) \
 	X(async_error, "ncclCommGetAsyncError", (np_nccl_comm comm, np_nccl_result * result))
 
+/* a declarator has no parentheses around its parameters */
+/* NOLINTNEXTLINE(bugprone-macro-parentheses) */
 #define NP_NCCL_MEMBER(member, symbol, parameters) np_nccl_result(*member) parameters;
 
 struct np_nccl {

@@ -63,6 +63,7 @@ int np_nccl_open(struct np_nccl *nccl, struct np_err *err)
 	nccl->handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 	if (!nccl->handle)
 		return cannot_load(np_printable(dlerror(), why, sizeof(why)), err);
+/* NOLINTBEGIN(bugprone-macro-parentheses): a type has no parentheses around it */
 #define TAKE(member, symbol, parameters) \
 	nccl->member = (np_nccl_result(*) parameters)dlsym(nccl->handle, symbol);
 #define NEED(member, symbol, parameters) \
@@ -73,6 +74,7 @@ int np_nccl_open(struct np_nccl *nccl, struct np_err *err)
 	NP_NCCL_SINCE_2_4(TAKE)
 #undef NEED
 #undef TAKE
+	/* NOLINTEND(bugprone-macro-parentheses) */
 	nccl->error_string =
 		(const char *(*)(np_nccl_result))dlsym(nccl->handle, "ncclGetErrorString");
 	nccl->last_error = (const char *(*)(np_nccl_comm))dlsym(nccl->handle, "ncclGetLastError");

@@ -15,7 +15,13 @@ const char np_options_help[] =
 	"Moves data over one path of this node, verifies every byte and prints one JSON\n"
 	"document. Exit status: 0 ok, 1 failed or skipped, 2 usage, 5 internal error.\n"
 	"\n"
-	"  --device CA[:PORT]   port to use (rc); default: every InfiniBand port\n"
+	"  --device CA[:PORT]   port to use (umad, verbs, rc, gdr_rdma); default: every\n"
+	"                       InfiniBand port\n"
+	"  --device GPU         GPU to use (the others): 0000:17:00.0, or GPU0 in the order of\n"
+	"                       PCI addresses; default: every one\n"
+	"  --gpu GPU            GPU beside the port (gdr_rdma); default: one of its NUMA node\n"
+	"  --peer CA[:PORT]     port of the other end (verbs); default: the same port\n"
+	"  --gid-index N        GID of both ends (verbs); default: the best kind there is\n"
 	"  --netdev NAME        IPoIB netdev to use (tcp)\n"
 	"  --address ADDR       address it must have (tcp); default: its first\n"
 	"  --quick              a few sizes, 8 B to 8 MiB (default)\n"
@@ -31,6 +37,9 @@ const char np_options_help[] =
 
 enum option {
 	DEVICE,
+	PEER,
+	GPU,
+	GID_INDEX,
 	NETDEV,
 	ADDRESS,
 	TIMEOUT,
@@ -46,10 +55,11 @@ enum option {
 };
 
 /* In the order of enum option; up to ENV they take a value. */
-static const char *const names[] = { "--device",    "--netdev", "--address", "--timeout-ms",
-				     "--env",	    "--quick",	"--full",    "--list",
-				     "--libraries", "--brief",	"--verbose", "--version",
-				     "--help",	    NULL };
+static const char *const names[] = { "--device", "--peer",    "--gpu",	      "--gid-index",
+				     "--netdev", "--address", "--timeout-ms", "--env",
+				     "--quick",	 "--full",    "--list",	      "--libraries",
+				     "--brief",	 "--verbose", "--version",    "--help",
+				     NULL };
 
 static bool takes_value(enum option option)
 {
@@ -82,11 +92,22 @@ static int take_value(struct np_options *out, enum option option, const char *va
 		      struct np_err *err)
 {
 	struct np_rung_options *rung = &out->rung_options;
-	uint64_t ms;
+	uint64_t number;
 
 	switch (option) {
 	case DEVICE:
 		rung->device = value;
+		return 0;
+	case PEER:
+		rung->peer = value;
+		return 0;
+	case GPU:
+		rung->gpu = value;
+		return 0;
+	case GID_INDEX:
+		if (np_parse_u64(value, 10, 255, &number) < 0)
+			return usage(err, NULL, "--gid-index wants 0 to 255, not", value);
+		rung->gid_index = (int)number;
 		return 0;
 	case NETDEV:
 		rung->netdev = value;
@@ -100,9 +121,9 @@ static int take_value(struct np_options *out, enum option option, const char *va
 		out->env[out->n_env++] = value;
 		return 0;
 	default:
-		if (np_parse_u64(value, 10, TIMEOUT_MAX_MS, &ms) < 0 || ms == 0)
+		if (np_parse_u64(value, 10, TIMEOUT_MAX_MS, &number) < 0 || number == 0)
 			return usage(err, NULL, "--timeout-ms wants 1 to 86400000, not", value);
-		rung->timeout_ms = (int)ms;
+		rung->timeout_ms = (int)number;
 		return 0;
 	}
 }
@@ -178,7 +199,7 @@ static int take_rung(struct np_options *out, const char *word, struct np_err *er
 
 int np_options_parse(int argc, char **argv, struct np_options *out, struct np_err *err)
 {
-	struct np_options parsed = { .action = NP_OPTIONS_RUN };
+	struct np_options parsed = { .action = NP_OPTIONS_RUN, .rung_options.gid_index = -1 };
 	int ret = 0;
 
 	parsed.env = calloc((size_t)argc + 1, sizeof(*parsed.env));

@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "selftest/port_bytes.h"
 
 /*
  * A rung proves one data path by moving bytes over it. One file a rung, one
@@ -36,6 +37,7 @@ struct np_rung_result {
 	char hint[320];
 	struct np_rung_size sizes[NP_RUNG_SIZES_MAX]; /* ascending; also those before a failure */
 	size_t n_sizes;
+	struct np_port_growth growth; /* what the ports counted; known = it was looked at */
 };
 
 struct np_rung_report {
@@ -46,6 +48,7 @@ struct np_rung_report {
 struct np_rung_options {
 	const char *device;  /* "mlx5_0:1", "mlx5_0", a GPU; NULL = every one there is */
 	const char *peer;    /* the port at the other end, as device; NULL = the same port */
+	const char *gpu;     /* "0000:17:00.0" or "GPU0", beside the port; NULL = the nearest */
 	int gid_index;	     /* of both ports; -1 = the best there is */
 	const char *netdev;  /* "ib0" or NULL */
 	const char *address; /* "10.0.0.50", a prefix length allowed; or NULL */
@@ -85,6 +88,14 @@ int np_rung_nccl(const struct np_rung_options *options, struct np_rung_report *r
 		 struct np_err *err) np_must_check;
 int np_rung_gdrapi(const struct np_rung_options *options, struct np_rung_report *report,
 		   struct np_err *err) np_must_check;
+int np_rung_cuda_copy(const struct np_rung_options *options, struct np_rung_report *report,
+		      struct np_err *err) np_must_check;
+int np_rung_gdr_copy(const struct np_rung_options *options, struct np_rung_report *report,
+		     struct np_err *err) np_must_check;
+int np_rung_cuda_ipc(const struct np_rung_options *options, struct np_rung_report *report,
+		     struct np_err *err) np_must_check;
+int np_rung_gdr_rdma(const struct np_rung_options *options, struct np_rung_report *report,
+		     struct np_err *err) np_must_check;
 
 /* Adds an entry whose status is fail until somebody says otherwise. The pointer
  * is good until the next call. NULL when out of memory. */

@@ -190,8 +190,10 @@ static void backend_str(const struct mapping *m, char *out, size_t size)
 {
 	int major = 0, minor = 0, dma_buf = 0;
 
-	if (m->lib->attribute &&
-	    m->lib->attribute(m->gdr, NP_GDR_ATTR_DMA_BUF_MMAP, &dma_buf) == 0 && dma_buf)
+	if (m->lib->standin)
+		np_strcpy(out, size, "no driver of gdrcopy's");
+	else if (m->lib->attribute &&
+		 m->lib->attribute(m->gdr, NP_GDR_ATTR_DMA_BUF_MMAP, &dma_buf) == 0 && dma_buf)
 		np_strcpy(out, size, "the dma-buf backend");
 	else if (m->lib->driver_version(m->gdr, &major, &minor) == 0)
 		snprintf(out, size, "gdrdrv %d.%d", major, minor);

@@ -27,6 +27,14 @@ static const struct np_ucp_setting settings[] = {
  * 20 MiB ud receive, 6 MiB ud send), the messages 32 MiB. */
 #define REGISTER_BYTES (164u << 20)
 
+static const struct np_ucx_need need = {
+	.what = "the rc transport",
+	.component = "ib",
+	.module = "libuct_ib.so",
+	.hint = "install a UCX built with verbs (Debian: libucx0 with ibverbs-providers; Conda: "
+		"ucx with rdma-core)",
+};
+
 /* Returns 0, 1 (skip) or a negative errno; @err is filled unless 0. */
 static int check(const char *ca, const struct np_port *port, struct np_err *err)
 {
@@ -37,10 +45,7 @@ static int check(const char *ca, const struct np_port *port, struct np_err *err)
 	ret = np_uverbs_check("rc", ca, err);
 	if (ret < 0)
 		return ret;
-	return np_ucx_component_check("ib", "rc transport",
-				      "install a UCX built with verbs (Debian: libucx0 with "
-				      "ibverbs-providers; Conda: ucx with rdma-core)",
-				      err);
+	return np_ucx_component_check(&need, err);
 }
 
 static void run_port(const struct np_rung_options *options, const struct np_ca *ca,

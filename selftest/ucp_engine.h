@@ -18,6 +18,9 @@
  * to the endpoint what carried them. UCX is configured through its API alone.
  */
 
+struct np_ucp_link;
+struct np_ucp_buffers;
+
 /* Where the messages lie. */
 struct np_ucp_mem {
 	const char *name; /* "host memory" */
@@ -46,12 +49,18 @@ struct np_ucp_spec {
 	const struct np_ucp_setting *settings; /* more, up to name NULL; or NULL. One of
 						* them set in the environment (--env) wins */
 	const char *const *carriers; /* transports that may carry the messages, NULL-terminated */
-	const char *device;	     /* the device they must use, or NULL */
+	/* transports that must copy between the host and @mem, all of them and no other,
+	 * NULL-terminated; NULL = that is not asked. UCX has an endpoint of its own for it. */
+	const char *const *memory_carriers;
+	const char *must_carry; /* one of @carriers that must be among them, or NULL */
+	const char *device;	/* the device they must use, or NULL */
 	const struct np_ucp_mem *mem;
 	size_t register_bytes; /* host memory that must be registrable beforehand, 0 = none */
 	bool no_peer_errors;   /* for transports that cannot report a failed peer */
 	bool full;	       /* powers of 4 from 1 B to 64 MiB */
-	int64_t deadline_ms;   /* np_now_ms() by which it gives up */
+	const uint64_t *sizes; /* other sizes, up to 8 MiB (@full: 64 MiB), ascending; or NULL */
+	size_t n_sizes;
+	int64_t deadline_ms; /* np_now_ms() by which it gives up */
 };
 
 /* Runs it all. Fills sizes (also those done before a failure) and transport of
@@ -65,6 +74,14 @@ struct np_ucp_spec {
  *   selftest.RUNG.ucx            UCX failed otherwise (-EIO) */
 int np_ucp_prove(const struct np_ucp_spec *spec, struct np_rung_result *result,
 		 struct np_err *err) np_must_check;
+
+/* The parts of it, for engines that share them. Fills transport of @result. */
+int np_ucp_check_carrier(struct np_ucp_link *link, struct np_rung_result *result,
+			 struct np_err *err) np_must_check;
+/* The sizes of @spec. */
+const uint64_t *np_ucp_sizes(const struct np_ucp_spec *spec, size_t *n);
+/* Takes down link and buffers, unless after @ret (0 or an error) requests may hold them. */
+void np_ucp_finish(struct np_ucp_link *link, struct np_ucp_buffers *buffers, int ret);
 
 /* True when a failed connection was left as it is: UCX 1.13 aborts when it is to
  * take down one that is half made. The process then ends by _exit. */

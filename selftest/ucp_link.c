@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "base/child.h"
 #include "base/log.h"
 #include "selftest/measure.h"
+#include "selftest/memlock.h"
 #include "selftest/ucx_log.h"
 
 /* The clock is read once in so many rounds of progress. */
@@ -20,22 +20,11 @@ static int set_code(const struct np_ucp_spec *spec, const char *what, char code[
 	return snprintf(code, 48, "selftest.%s.%s", spec->rung, what);
 }
 
-/* The limit that a failed registration ran into; false when there is none. */
-static bool memlock_limit(unsigned long long *kib)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_MEMLOCK, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
-		return false;
-	*kib = (unsigned long long)limit.rlim_cur / 1024;
-	return true;
-}
-
 int np_ucp_link_error(const struct np_ucp_spec *spec, ucs_status_t status, const char *doing,
 		      struct np_err *err)
 {
 	const char *said = np_ucx_log_first();
-	unsigned long long kib;
+	uint64_t limit;
 	const char *what = "ucx", *hint = "read UCX's own messages on stderr";
 	int num = -EIO;
 	char code[48];
@@ -44,15 +33,9 @@ int np_ucp_link_error(const struct np_ucp_spec *spec, ucs_status_t status, const
 		what = "no_transport";
 		hint = "see which transports and devices this UCX has: ucx_info -d";
 		num = -ENODEV;
-	} else if ((np_ucx_log_memlock() || status == UCS_ERR_NO_MEMORY) && memlock_limit(&kib)) {
-		set_code(spec, "memlock", code);
-		np_err_set(
-			err, -ENOMEM, code,
-			"memory cannot be pinned for the HCA (%s): the memlock limit is %llu KiB",
-			doing, kib);
-		np_err_hint(err, "raise the memlock limit to unlimited (ulimit -l; "
-				 "/etc/security/limits.d, LimitMEMLOCK= in units)");
-		return -ENOMEM;
+	} else if ((np_ucx_log_memlock() || status == UCS_ERR_NO_MEMORY) &&
+		   np_memlock_limit(&limit)) {
+		return np_memlock_error(spec->rung, doing, limit, err);
 	} else if (status == UCS_ERR_ENDPOINT_TIMEOUT || status == UCS_ERR_TIMED_OUT ||
 		   status == UCS_ERR_CONNECTION_RESET || status == UCS_ERR_UNREACHABLE ||
 		   status == UCS_ERR_NOT_CONNECTED || status == UCS_ERR_REJECTED) {
@@ -127,16 +110,12 @@ static void on_peer_error(void *arg, ucp_ep_h ep, ucs_status_t status)
 	link->peer_status = status;
 }
 
-static int open_endpoint(struct np_ucp_link *link, int from, struct np_err *err)
+int np_ucp_link_connect(struct np_ucp_link *link, int from, const ucp_address_t *address,
+			struct np_err *err)
 {
-	ucp_address_t *address = NULL;
 	ucp_ep_params_t params;
 	ucs_status_t status;
-	size_t len;
 
-	status = ucp_worker_get_address(link->worker[1 - from], &address, &len);
-	if (status != UCS_OK)
-		return np_ucp_link_error(link->spec, status, "asking for the worker address", err);
 	memset(&params, 0, sizeof(params));
 	params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
 			    UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
@@ -146,12 +125,25 @@ static int open_endpoint(struct np_ucp_link *link, int from, struct np_err *err)
 	params.err_handler.cb = on_peer_error;
 	params.err_handler.arg = link;
 	status = ucp_ep_create(link->worker[from], &params, &link->ep[from]);
+	if (status == UCS_OK)
+		return 0;
+	link->ep[from] = NULL;
+	return np_ucp_link_error(link->spec, status, "connecting", err);
+}
+
+static int open_endpoint(struct np_ucp_link *link, int from, struct np_err *err)
+{
+	ucp_address_t *address = NULL;
+	ucs_status_t status;
+	size_t len;
+	int ret;
+
+	status = ucp_worker_get_address(link->worker[1 - from], &address, &len);
+	if (status != UCS_OK)
+		return np_ucp_link_error(link->spec, status, "asking for the worker address", err);
+	ret = np_ucp_link_connect(link, from, address, err);
 	ucp_worker_release_address(link->worker[1 - from], address);
-	if (status != UCS_OK) {
-		link->ep[from] = NULL;
-		return np_ucp_link_error(link->spec, status, "connecting", err);
-	}
-	return 0;
+	return ret;
 }
 
 /* Pins as much memory as the transport's queues will: where the limit is too low
@@ -163,7 +155,7 @@ static int try_register(struct np_ucp_link *link, struct np_err *err)
 		.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH,
 		.length = len,
 	};
-	unsigned long long kib;
+	uint64_t limit;
 	ucs_status_t status;
 	char doing[64];
 	ucp_mem_h mem;
@@ -179,7 +171,7 @@ static int try_register(struct np_ucp_link *link, struct np_err *err)
 	np_ucp_mem_host.release(NULL, params.address, len);
 	if (status == UCS_OK)
 		return 0;
-	if (memlock_limit(&kib) && kib < len / 1024)
+	if (np_memlock_limit(&limit) && limit < len)
 		status = UCS_ERR_NO_MEMORY;
 	snprintf(doing, sizeof(doing), "registering %zu MiB", len >> 20);
 	return np_ucp_link_error(link->spec, status, doing, err);
@@ -201,7 +193,8 @@ static int open_worker(struct np_ucp_link *link, int i, struct np_err *err)
 				  np_ucp_link_error(link->spec, status, "opening the device", err);
 }
 
-int np_ucp_link_open(struct np_ucp_link *link, const struct np_ucp_spec *spec, struct np_err *err)
+int np_ucp_link_open_half(struct np_ucp_link *link, const struct np_ucp_spec *spec,
+			  struct np_err *err)
 {
 	int ret;
 
@@ -212,14 +205,21 @@ int np_ucp_link_open(struct np_ucp_link *link, const struct np_ucp_spec *spec, s
 	ret = open_context(link, err);
 	if (ret == 0)
 		ret = try_register(link, err);
-	for (int i = 0; i < 2 && ret == 0; i++)
-		ret = open_worker(link, i, err);
+	return ret < 0 ? ret : open_worker(link, 0, err);
+}
+
+int np_ucp_link_open(struct np_ucp_link *link, const struct np_ucp_spec *spec, struct np_err *err)
+{
+	int ret = np_ucp_link_open_half(link, spec, err);
+
+	if (ret == 0)
+		ret = open_worker(link, 1, err);
 	for (int i = 0; i < 2 && ret == 0; i++)
 		ret = open_endpoint(link, i, err);
 	return ret;
 }
 
-static void progress(struct np_ucp_link *link)
+void np_ucp_link_progress(struct np_ucp_link *link)
 {
 	for (int i = 0; i < 2; i++)
 		if (link->worker[i])
@@ -240,7 +240,7 @@ static void close_endpoints(struct np_ucp_link *link)
 			continue;
 		while (ucp_request_check_status(closing[i]) == UCS_INPROGRESS &&
 		       np_now_ms() < until)
-			progress(link);
+			np_ucp_link_progress(link);
 		ucp_request_free(closing[i]);
 	}
 }
@@ -283,18 +283,29 @@ int np_ucp_link_in_time(const struct np_ucp_link *link, const char *doing, struc
 	return np_now_ms() < link->spec->deadline_ms ? 0 : np_too_late(doing, err);
 }
 
+int np_ucp_peer_died(const char *doing, struct np_err *err)
+{
+	np_err_set(err, -EPIPE, "selftest.peer_died", "the process at the other end ended while %s",
+		   doing);
+	np_err_hint(err, "read its messages on stderr, and the kernel log for a process that was "
+			 "killed (out of memory, Xid)");
+	return -EPIPE;
+}
+
 int np_ucp_link_wait(struct np_ucp_link *link, struct np_ucp_request *requests, size_t n,
 		     const char *doing, struct np_err *err)
 {
 	ucs_status_t failed = UCS_OK;
-	bool late = false;
+	bool late = false, alone = false;
 
 	for (unsigned int round = 1; under_way(requests, n, &failed) > 0; round++) {
-		if (failed != UCS_OK || link->peer_status != UCS_OK || late)
+		if (failed != UCS_OK || link->peer_status != UCS_OK || late || alone)
 			break;
-		progress(link);
-		if (round % CLOCK_EVERY == 0)
+		np_ucp_link_progress(link);
+		if (round % CLOCK_EVERY == 0) {
 			late = np_now_ms() >= link->spec->deadline_ms;
+			alone = link->peer_failed && link->peer_failed(link->peer_arg);
+		}
 		if (np_ucx_log_memlock()) /* UCX would try for ever */
 			failed = UCS_ERR_NO_MEMORY;
 	}
@@ -302,6 +313,8 @@ int np_ucp_link_wait(struct np_ucp_link *link, struct np_ucp_request *requests, 
 		failed = link->peer_status;
 	if (failed != UCS_OK)
 		return np_ucp_link_error(link->spec, failed, doing, err);
+	if (alone)
+		return np_ucp_peer_died(doing, err);
 	if (!late) {
 		for (size_t i = 0; i < n; i++) {
 			if (UCS_PTR_IS_PTR(requests[i].ptr))

@@ -12,31 +12,25 @@
 /* Bytes outstanding at most, unless a single message is larger. */
 #define WINDOW_BYTES  (16u << 20)
 #define WINDOW_MIN    2u
-#define WINDOW_MAX    64u
 #define LARGEST_QUICK (8u << 20)
 #define LARGEST_FULL  (64u << 20)
-/* Bytes that the ping-pong of one size moves each way, and its iterations. */
+/* Bytes that the ping-pong of one size moves each way, and its least iterations. */
 #define PINGPONG_BYTES (16u << 20)
 #define PINGPONG_MIN   3u
-#define PINGPONG_MAX   200u
-#define WARM_UP	       2u
-#define ROUNDS	       3u /* of windows, each way */
 
-/* A message: where it goes and what is in it. */
-struct message {
-	uint64_t tag, seed;
-	char *tx, *rx;
-	size_t size;
-	int from; /* worker */
-};
-
-static size_t window_of(uint64_t size)
+static size_t within(size_t n, size_t least, size_t most)
 {
-	size_t messages = WINDOW_BYTES / size;
+	return n < least ? least : n > most ? most : n;
+}
 
-	if (messages < WINDOW_MIN)
-		return WINDOW_MIN;
-	return messages > WINDOW_MAX ? WINDOW_MAX : messages;
+size_t np_ucp_trips(uint64_t size)
+{
+	return within(PINGPONG_BYTES / size, PINGPONG_MIN, NP_UCP_TRIPS_MAX);
+}
+
+size_t np_ucp_window(uint64_t size)
+{
+	return within(WINDOW_BYTES / size, WINDOW_MIN, NP_UCP_WINDOW_MAX);
 }
 
 int np_ucp_buffers_alloc(struct np_ucp_buffers *buffers, const struct np_ucp_spec *spec,
@@ -74,29 +68,46 @@ void np_ucp_buffers_done(struct np_ucp_buffers *buffers)
 	memset(buffers, 0, sizeof(*buffers));
 }
 
-static int prepare(struct np_ucp_buffers *buffers, size_t slot, uint64_t size, int from,
-		   struct message *m, struct np_err *err)
+void np_ucp_message_next(struct np_ucp_buffers *buffers, size_t slot, uint64_t size,
+			 struct np_ucp_message *m)
 {
-	const struct np_ucp_mem *mem = buffers->mem;
-	int ret;
-
 	m->tag = ++buffers->sequence;
 	m->seed = np_pattern_seed(buffers->base, m->tag);
 	m->size = size;
-	m->from = from;
 	m->tx = buffers->tx + slot * size;
 	m->rx = buffers->rx + slot * size;
-	np_pattern_fill(mem->write ? buffers->host : m->tx, size, m->seed);
-	if (mem->write) {
-		ret = mem->write(mem->ctx, m->tx, buffers->host, size, err);
-		if (ret < 0)
-			return ret;
-	}
-	np_pattern_poison(mem->write ? buffers->host : m->rx, size, m->seed);
-	return mem->write ? mem->write(mem->ctx, m->rx, buffers->host, size, err) : 0;
 }
 
-static int verify(struct np_ucp_buffers *buffers, const struct message *m, struct np_err *err)
+int np_ucp_message_fill(struct np_ucp_buffers *buffers, const struct np_ucp_message *m,
+			struct np_err *err)
+{
+	const struct np_ucp_mem *mem = buffers->mem;
+
+	np_pattern_fill(mem->write ? buffers->host : m->tx, m->size, m->seed);
+	return mem->write ? mem->write(mem->ctx, m->tx, buffers->host, m->size, err) : 0;
+}
+
+int np_ucp_message_poison(struct np_ucp_buffers *buffers, const struct np_ucp_message *m,
+			  struct np_err *err)
+{
+	const struct np_ucp_mem *mem = buffers->mem;
+
+	np_pattern_poison(mem->write ? buffers->host : m->rx, m->size, m->seed);
+	return mem->write ? mem->write(mem->ctx, m->rx, buffers->host, m->size, err) : 0;
+}
+
+static int prepare(struct np_ucp_buffers *buffers, size_t slot, uint64_t size,
+		   struct np_ucp_message *m, struct np_err *err)
+{
+	int ret;
+
+	np_ucp_message_next(buffers, slot, size, m);
+	ret = np_ucp_message_fill(buffers, m, err);
+	return ret < 0 ? ret : np_ucp_message_poison(buffers, m, err);
+}
+
+int np_ucp_message_verify(struct np_ucp_buffers *buffers, const struct np_ucp_message *m,
+			  struct np_err *err)
 {
 	const struct np_ucp_mem *mem = buffers->mem;
 	char *received = mem->read ? buffers->host : m->rx;
@@ -110,7 +121,7 @@ static int verify(struct np_ucp_buffers *buffers, const struct message *m, struc
 	return np_message_verify(received, m->size, m->seed, ++buffers->verified, err);
 }
 
-static void post_receive(struct np_ucp_link *link, const struct message *m,
+void np_ucp_post_receive(struct np_ucp_link *link, int worker, const struct np_ucp_message *m,
 			 struct np_ucp_request *request)
 {
 	ucp_request_param_t param = {
@@ -118,12 +129,12 @@ static void post_receive(struct np_ucp_link *link, const struct message *m,
 		.memory_type = link->spec->mem->type,
 	};
 
-	request->worker = 1 - m->from;
-	request->ptr = ucp_tag_recv_nbx(link->worker[request->worker], m->rx, m->size, m->tag,
-					UINT64_MAX, &param);
+	request->worker = worker;
+	request->ptr =
+		ucp_tag_recv_nbx(link->worker[worker], m->rx, m->size, m->tag, UINT64_MAX, &param);
 }
 
-static void post_send(struct np_ucp_link *link, const struct message *m,
+void np_ucp_post_send(struct np_ucp_link *link, int worker, const struct np_ucp_message *m,
 		      struct np_ucp_request *request)
 {
 	ucp_request_param_t param = {
@@ -131,15 +142,16 @@ static void post_send(struct np_ucp_link *link, const struct message *m,
 		.memory_type = link->spec->mem->type,
 	};
 
-	request->worker = m->from;
-	request->ptr = ucp_tag_send_nbx(link->ep[m->from], m->tx, m->size, m->tag, &param);
+	request->worker = worker;
+	request->ptr = ucp_tag_send_nbx(link->ep[worker], m->tx, m->size, m->tag, &param);
 }
 
-static void say_doing(const struct np_ucp_link *link, const struct message *m, char out[96])
+const char *np_ucp_doing(const struct np_ucp_link *link, uint64_t size, char out[96])
 {
-	char size[32];
+	char text[32];
 
-	snprintf(out, 96, "sending %s over %s", np_size_str(m->size, size), link->spec->tls);
+	snprintf(out, 96, "sending %s over %s", np_size_str(size, text), link->spec->tls);
+	return out;
 }
 
 /* One message there and one back. */
@@ -147,24 +159,24 @@ static int ping_pong(struct np_ucp_link *link, struct np_ucp_buffers *buffers, u
 		     double *half_us, struct np_err *err)
 {
 	struct np_ucp_request receive[2] = { 0 }, send[2] = { 0 };
-	struct message m[2];
+	struct np_ucp_message m[2];
 	char doing[96];
 	double start;
 	int ret;
 
 	for (int i = 0; i < 2; i++) {
-		ret = prepare(buffers, (size_t)i, size, i, &m[i], err);
+		ret = prepare(buffers, (size_t)i, size, &m[i], err);
 		if (ret < 0)
 			return ret;
 	}
-	say_doing(link, &m[0], doing);
+	np_ucp_doing(link, size, doing);
 	ret = np_ucp_link_in_time(link, doing, err);
 	if (ret < 0)
 		return ret;
 	start = np_now_us();
 	for (int i = 0; i < 2; i++) {
-		post_receive(link, &m[i], &receive[i]);
-		post_send(link, &m[i], &send[i]);
+		np_ucp_post_receive(link, 1 - i, &m[i], &receive[i]);
+		np_ucp_post_send(link, i, &m[i], &send[i]);
 		ret = np_ucp_link_wait(link, &receive[i], 1, doing, err);
 		if (i == 1)
 			*half_us = (np_now_us() - start) / 2;
@@ -174,25 +186,24 @@ static int ping_pong(struct np_ucp_link *link, struct np_ucp_buffers *buffers, u
 	if (ret == 0)
 		ret = np_ucp_link_wait(link, send, 2, doing, err);
 	for (int i = 0; i < 2 && ret == 0; i++)
-		ret = verify(buffers, &m[i], err);
+		ret = np_ucp_message_verify(buffers, &m[i], err);
 	return ret;
 }
 
 int np_ucp_latency(struct np_ucp_link *link, struct np_ucp_buffers *buffers, uint64_t size,
 		   double *latency_us, struct np_err *err)
 {
-	double samples[PINGPONG_MAX];
-	size_t n = PINGPONG_BYTES / size;
+	double samples[NP_UCP_TRIPS_MAX];
+	size_t n = np_ucp_trips(size);
 
-	n = n < PINGPONG_MIN ? PINGPONG_MIN : n > PINGPONG_MAX ? PINGPONG_MAX : n;
-	for (size_t i = 0; i < WARM_UP + n; i++) {
+	for (size_t i = 0; i < NP_UCP_WARM_UP + n; i++) {
 		double half_us = 0;
 		int ret = ping_pong(link, buffers, size, &half_us, err);
 
 		if (ret < 0)
 			return ret;
-		if (i >= WARM_UP)
-			samples[i - WARM_UP] = half_us;
+		if (i >= NP_UCP_WARM_UP)
+			samples[i - NP_UCP_WARM_UP] = half_us;
 	}
 	*latency_us = np_median(samples, n);
 	return 0;
@@ -202,43 +213,43 @@ int np_ucp_latency(struct np_ucp_link *link, struct np_ucp_buffers *buffers, uin
 static int window(struct np_ucp_link *link, struct np_ucp_buffers *buffers, uint64_t size, int from,
 		  double *MBps, struct np_err *err)
 {
-	struct np_ucp_request receives[WINDOW_MAX], sends[WINDOW_MAX];
-	struct message m[WINDOW_MAX];
-	size_t n = window_of(size);
+	struct np_ucp_request receives[NP_UCP_WINDOW_MAX], sends[NP_UCP_WINDOW_MAX];
+	struct np_ucp_message m[NP_UCP_WINDOW_MAX];
+	size_t n = np_ucp_window(size);
 	char doing[96];
 	double start;
 	int ret;
 
 	for (size_t i = 0; i < n; i++) {
-		ret = prepare(buffers, i, size, from, &m[i], err);
+		ret = prepare(buffers, i, size, &m[i], err);
 		if (ret < 0)
 			return ret;
 	}
-	say_doing(link, &m[0], doing);
+	np_ucp_doing(link, size, doing);
 	ret = np_ucp_link_in_time(link, doing, err);
 	if (ret < 0)
 		return ret;
 	for (size_t i = 0; i < n; i++)
-		post_receive(link, &m[i], &receives[i]);
+		np_ucp_post_receive(link, 1 - from, &m[i], &receives[i]);
 	start = np_now_us();
 	for (size_t i = 0; i < n; i++)
-		post_send(link, &m[i], &sends[i]);
+		np_ucp_post_send(link, from, &m[i], &sends[i]);
 	ret = np_ucp_link_wait(link, receives, n, doing, err);
 	*MBps = (double)(n * size) / (np_now_us() - start);
 	if (ret == 0)
 		ret = np_ucp_link_wait(link, sends, n, doing, err);
 	for (size_t i = 0; i < n && ret == 0; i++)
-		ret = verify(buffers, &m[i], err);
+		ret = np_ucp_message_verify(buffers, &m[i], err);
 	return ret;
 }
 
 int np_ucp_bandwidth(struct np_ucp_link *link, struct np_ucp_buffers *buffers, uint64_t size,
 		     double *bandwidth_MBps, struct np_err *err)
 {
-	double samples[2 * ROUNDS];
+	double samples[2 * NP_UCP_ROUNDS];
 	size_t n = 0;
 
-	for (unsigned int round = 0; round < ROUNDS; round++) {
+	for (unsigned int round = 0; round < NP_UCP_ROUNDS; round++) {
 		for (int from = 0; from < 2; from++) {
 			int ret = window(link, buffers, size, from, &samples[n++], err);
 

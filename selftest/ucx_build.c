@@ -3,25 +3,28 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <ucp/api/ucp.h>
 #include <uct/api/uct.h>
+#include <unistd.h>
 
-/* through dlsym: the address of a function may be a stub of this program */
-static const char *library_of(const char *function, const char *fallback)
+static const char *library_of(const char *function, const char *otherwise)
 {
+	/* through dlsym: the address of a function may be a stub of this program */
 	void *symbol = dlsym(RTLD_DEFAULT, function);
 	Dl_info info;
 
 	if (symbol && dladdr(symbol, &info) != 0 && info.dli_fname)
 		return info.dli_fname;
-	return fallback;
+	return otherwise;
 }
 
 const char *np_ucx_library(void)
 {
-	return library_of("ucp_worker_create", "libucp");
+	return library_of("ucp_get_version", "libucp");
 }
 
 bool np_ucx_of_one_piece(void)
@@ -34,7 +37,7 @@ bool np_ucx_of_one_piece(void)
 	       strrchr(uct, '/') - uct == end - ucp;
 }
 
-static bool has_component(const char *name)
+static bool has_component(const char *name, unsigned int *devices)
 {
 	uct_component_h *components = NULL;
 	unsigned int n = 0;
@@ -45,23 +48,78 @@ static bool has_component(const char *name)
 	for (unsigned int i = 0; i < n && !found; i++) {
 		/* only fields that the mask names are written, so that a newer
 		 * library with a longer structure does no harm */
-		uct_component_attr_t attr = { .field_mask = UCT_COMPONENT_ATTR_FIELD_NAME };
+		uct_component_attr_t attr = {
+			.field_mask = UCT_COMPONENT_ATTR_FIELD_NAME |
+				      UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT,
+		};
 
 		found = uct_component_query(components[i], &attr) == UCS_OK &&
 			np_streq(attr.name, name);
+		*devices = found ? attr.md_resource_count : 0;
 	}
 	uct_release_component_list(components);
 	return found;
 }
 
-int np_ucx_component_check(const char *component, const char *rung, const char *hint,
-			   struct np_err *err)
+/* UCX loads modules from "ucx" beside libucs, with or without the number of its
+ * interface in the name. */
+static bool find_module(const char *module, char *folder, size_t folder_size, char *path,
+			size_t size)
 {
-	if (has_component(component))
-		return 0;
+	const char *named = getenv("UCX_MODULE_DIR");
+	const char *library = library_of("ucs_status_string", "");
+	const char *slash = strrchr(library, '/');
+	static const char *const suffixes[] = { "", ".0" };
+
+	if (named)
+		np_strcpy(folder, folder_size, named);
+	else
+		snprintf(folder, folder_size, "%.*s/ucx", slash ? (int)(slash - library) : 1,
+			 slash ? library : ".");
+	for (size_t i = 0; i < NP_ARRAY_SIZE(suffixes); i++) {
+		snprintf(path, size, "%s/%s%s", folder, module, suffixes[i]);
+		if (access(path, F_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void missing(const struct np_ucx_need *need, struct np_err *err)
+{
+	char folder[256], path[320], why[320];
+	void *handle;
+
+	if (!find_module(need->module, folder, sizeof(folder), path, sizeof(path))) {
+		np_err_set(err, -ENOENT, "ucx.built_without",
+			   "UCX %s (%s) is built without %s: no component %s, and no %s in %s",
+			   ucp_get_version_string(), np_ucx_library(), need->what, need->component,
+			   need->module, folder);
+		np_err_hint(err, "%s", need->hint);
+		return;
+	}
+	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	np_printable(handle ? "it loads, but registers no such component" : dlerror(), why,
+		     sizeof(why));
 	np_err_set(err, -ENOENT, "ucx.transport_missing",
-		   "UCX %s (%s) has no %s: its component %s is not built in and cannot be loaded",
-		   ucp_get_version_string(), np_ucx_library(), rung, component);
-	np_err_hint(err, "%s", hint);
+		   "UCX %s (%s) has %s in %s and cannot load it: %s", ucp_get_version_string(),
+		   np_ucx_library(), need->what, path, why);
+	np_err_hint(err, "install the library that is missing, or name its directory to the "
+			 "dynamic linker");
+}
+
+int np_ucx_component_check(const struct np_ucx_need *need, struct np_err *err)
+{
+	unsigned int devices = 0;
+
+	if (!has_component(need->component, &devices)) {
+		missing(need, err);
+		return -ENOENT;
+	}
+	if (devices > 0 || !need->no_device)
+		return 0;
+	np_err_set(err, -ENOENT, "ucx.device_unusable",
+		   "UCX %s (%s) has %s, but its component %s finds no device that it can use",
+		   ucp_get_version_string(), np_ucx_library(), need->what, need->component);
+	np_err_hint(err, "%s", need->no_device);
 	return -ENOENT;
 }

@@ -2,8 +2,6 @@
 #ifndef NP_SELFTEST_UCX_BUILD_H
 #define NP_SELFTEST_UCX_BUILD_H
 
-#include <stdbool.h>
-
 #include "base/err.h"
 #include "base/str.h"
 
@@ -14,10 +12,20 @@ const char *np_ucx_library(void);
  * it may be of another one. */
 bool np_ucx_of_one_piece(void);
 
-/* UCX was built with, and could load, @component ("ib", "tcp", "cuda_cpy").
- * Returns 0, or -ENOENT with code ucx.transport_missing that names @rung, the
- * library and its version. */
-int np_ucx_component_check(const char *component, const char *rung, const char *hint,
-			   struct np_err *err) np_must_check;
+/* What a rung needs of the UCX library. */
+struct np_ucx_need {
+	const char *what;      /* "rc transport" */
+	const char *component; /* of UCT: "ib", "tcp", "cuda_cpy", "cuda_ipc", "gdr_copy" */
+	const char *module;    /* file that it is in, "libuct_cuda.so" */
+	const char *hint;      /* which UCX to install */
+	const char *no_device; /* what to do when it finds no device; NULL = that is not asked */
+};
+
+/* UCX was built with it, could load it, and it finds something to work on. Returns 0,
+ * or -ENOENT with the path and version of the library and
+ *   ucx.built_without      no such component, and no module file
+ *   ucx.transport_missing  the module file is there and cannot be loaded
+ *   ucx.device_unusable    loaded, and it finds no device */
+int np_ucx_component_check(const struct np_ucx_need *need, struct np_err *err) np_must_check;
 
 #endif

@@ -88,6 +88,29 @@ int np_ucx_lanes_parse(const char *text, struct np_ucx_lanes *out)
 	return out->n > 0 ? 0 : -EINVAL;
 }
 
+int np_ucx_lanes_parse_memory(const char *text, const char *memory, struct np_ucx_lanes *out)
+{
+	static const char head[] = "UCP endpoint ";
+	_cleanup_free_ char *section = NULL, *start = NULL;
+	const char *at, *end;
+	int ret;
+
+	memset(out, 0, sizeof(*out));
+	start = np_asprintf("%sfor %s\n", head, memory);
+	if (!start || !text)
+		return -EINVAL;
+	at = strstr(text, start);
+	if (!at)
+		return -EINVAL;
+	at += strlen(start);
+	end = strstr(at, head);
+	section = strndup(at, end ? (size_t)(end - at) : strlen(at));
+	ret = section ? np_ucx_lanes_parse(section, out) : -EINVAL;
+	for (size_t i = 0; i < out->n; i++)
+		out->v[i].data = true;
+	return ret;
+}
+
 static bool seen_before(const struct np_ucx_lanes *lanes, size_t index)
 {
 	for (size_t i = 0; i < index; i++)
@@ -129,4 +152,18 @@ bool np_ucx_lanes_only(const struct np_ucx_lanes *lanes, const char *const *tran
 			return false;
 	}
 	return n_data > 0;
+}
+
+bool np_ucx_lanes_all(const struct np_ucx_lanes *lanes, const char *const *transports)
+{
+	for (size_t t = 0; transports[t]; t++) {
+		bool found = false;
+
+		for (size_t i = 0; i < lanes->n; i++)
+			found = found || (lanes->v[i].data &&
+					  np_streq(transports[t], lanes->v[i].transport));
+		if (!found)
+			return false;
+	}
+	return true;
 }

@@ -29,6 +29,11 @@ struct np_ucx_lanes {
  * @out is empty). */
 int np_ucx_lanes_parse(const char *text, struct np_ucx_lanes *out);
 
+/* Lanes of UCX's own endpoint for @memory ("CUDA memory", UCX's words) in the text of
+ * ucp_worker_print_info: what copies between that memory and the host. All of them
+ * count as data. Returns 0, or -EINVAL when there is no such endpoint. */
+int np_ucx_lanes_parse_memory(const char *text, const char *memory, struct np_ucx_lanes *out);
+
 /* Adds one lane; dropped when there are too many. */
 void np_ucx_lanes_add(struct np_ucx_lanes *lanes, const char *transport, const char *device,
 		      bool data);
@@ -40,5 +45,8 @@ const char *np_ucx_lanes_str(const struct np_ucx_lanes *lanes, char *out, size_t
  * unless NULL, and there is one. */
 bool np_ucx_lanes_only(const struct np_ucx_lanes *lanes, const char *const *transports,
 		       const char *device);
+
+/* True when each of the NULL-terminated @transports is a data lane. */
+bool np_ucx_lanes_all(const struct np_ucx_lanes *lanes, const char *const *transports);
 
 #endif

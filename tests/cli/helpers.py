@@ -27,7 +27,8 @@ IP = "10.0.0.50/24"
 QUICK = ["--timeout", "0", "--no-selftest"]
 PORTS = ["mlx5_0:1", "mlx5_1:1", "mlx5_2:1", "mlx5_3:1"]
 FILES = ["/root/.nccl.conf", "/etc/nccl.conf", "/etc/profile.d/nodeprep-ucx.sh",
-         "/etc/profile.d/nodeprep-ucx.csh", "/etc/nodeprep/ucx.env"]
+         "/etc/profile.d/nodeprep-ucx.csh", "/etc/nodeprep/ucx.env",
+         "/etc/security/limits.d/nodeprep.conf"]
 ENV = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C",
        "HOME": "/root", "USER": "root", "LOGNAME": "root",
        "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:exitcode=99",

@@ -184,7 +184,7 @@ def test_unprivileged(guide):
 def test_stdout_carries_the_result_only(node):
     """Warnings are for stderr; a JSON document stays alone on stdout."""
     one = node("guide.ini")
-    one.write("/etc/nodeprep/nodeprep.conf", "[limits]\nmemlock = unlimited\n")
+    one.write("/etc/nodeprep/nodeprep.conf", "[watch]\nrepair = no\n")
     done = one.nodeprep("plan", "--json", "--verbose", "--ip", IP)
     assert done.rc == 0 and "no effect" in done.stderr
     assert json.loads(done.stdout) == done.doc
@@ -192,7 +192,7 @@ def test_stdout_carries_the_result_only(node):
     assert (quiet.rc, quiet.stderr) == (0, "") and quiet.doc == done.doc
     text = one.nodeprep("plan", "--ip", IP)
     assert "no effect" in text.stderr and "no effect" not in text.stdout
-    assert text.stdout.endswith("nodeprep plan: 7 changes to make\n")
+    assert text.stdout.endswith("nodeprep plan: 8 changes to make\n")
 
 
 def test_no_progress_without_a_terminal(node):

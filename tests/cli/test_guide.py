@@ -79,7 +79,7 @@ def test_apply_in_text(guide):
     assert lines[0].split() == ["done", "ib0", "netdev.link:", "down", "->", "up"]
     assert lines[1].split() == ["done", "ib0", "netdev.address_add:", IP]
     assert "  ok      mlx5_3:1  ACTIVE, LinkUp, 100 Gb/sec (4X EDR), lid 0x11, sm lid 0x1" in lines
-    assert lines[-1] == "nodeprep apply: ready, 7 changes made"
+    assert lines[-1] == "nodeprep apply: ready, 8 changes made"
     done = guide.nodeprep("apply", "--ip", IP, "--no-selftest")
     assert done.rc == 0
     assert done.stdout.splitlines()[-1] == "nodeprep apply: ready, nothing to do"

@@ -28,7 +28,9 @@ def test_c5_no_subnet_manager(node):
     assert sorted(rungs) == PORTS
     assert rungs["mlx5_0:1"]["status"] == "skip"
     assert rungs["mlx5_0:1"]["code"] == "selftest.rc.port_not_active"
-    assert {rungs[port]["status"] for port in PORTS[1:]} == {"fail"}
+    assert {rungs[port]["code"] for port in PORTS[1:]} == {"selftest.below_broken"}
+    verbs = {r["device"]: r["status"] for r in done.rungs("verbs")}
+    assert verbs["mlx5_0:1"] == "skip" and verbs["mlx5_1:1"] == "fail"
     # told again, it has nothing to do and is still not ready
     again = one.apply(rc=1)
     assert again.doc["actions"] == [] and again.doc["changed"] is False

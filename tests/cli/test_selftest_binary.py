@@ -83,6 +83,8 @@ def good_tcp(done):
     (["rc", "--device", "mlx5_0:x"], "mlx5_0:x"),
     (["tcp", "--netdev", "lo", "--address", "10.0.0"], "10.0.0"),
     (["rc", "--env", "1=2"], "--env"),
+    (["verbs", "--peer", "mlx5_1:0"], "mlx5_1:0"),
+    (["verbs", "--gid-index", "256"], "--gid-index"),
 ])
 def test_usage(argv, said):
     done = run(PROGRAM, *argv)
@@ -92,7 +94,8 @@ def test_usage(argv, said):
 
 def test_list_help_version():
     done = run(PROGRAM, "--list")
-    assert [line.split()[0] for line in done.stdout.splitlines()][:2] == ["tcp", "rc"]
+    assert [line.split()[0] for line in done.stdout.splitlines()][:4] == [
+        "umad", "verbs", "rc", "tcp"]
     assert run(PROGRAM, "--help").stdout.startswith("usage: ")
     assert run(PROGRAM, "--version").stdout.startswith("nodeprep-selftest ")
 
@@ -205,6 +208,27 @@ def test_simulated_node_rc(tmp_path_factory):
     for entry in found:
         assert entry["code"] in ("selftest.rc.uverbs_open", "selftest.rc.no_uverbs")
         assert "rc has no data path here" in entry["message"]
+
+
+def test_simulated_node_verbs(tmp_path_factory):
+    program = where_the_node_sees_it(tmp_path_factory)
+    found = entries(sim("%s verbs" % program), "fail")
+    assert [entry["device"] for entry in found] == ["mlx5_%d:1" % n for n in range(4)]
+    assert {entry["code"] for entry in found} == {"selftest.verbs.uverbs_open"}
+    entry, = entries(sim("rm /dev/infiniband/uverbs0; exec %s verbs --device mlx5_0" % program),
+                     "fail")
+    assert entry["code"] == "selftest.verbs.no_uverbs"
+    entry, = entries(sim("exec %s verbs --device mlx5_0 --peer mlx5_9" % program), "fail")
+    assert entry["code"] == "selftest.verbs.no_peer"
+
+
+@as_root
+def test_simulated_node_verbs_as_a_user(tmp_path_factory):
+    done = sim("chmod 0600 /dev/infiniband/uverbs0; exec setpriv --reuid 1000 --regid 1000 "
+               "--clear-groups %s verbs --device mlx5_0"
+               % where_the_node_sees_it(tmp_path_factory))
+    entry, = entries(done, "fail")
+    assert entry["code"] == "selftest.verbs.permission"
 
 
 def test_simulated_node_tcp(tmp_path_factory):

@@ -60,20 +60,20 @@ def verdicts(entries):
 
 # ---- which GPUs ----
 
-RUNGS = ["cuda", "nccl", "gdrapi"]
+RUNGS = ["cuda", "nccl", "gdrapi", "cuda_copy", "cuda_ipc", "gdr_copy", "gdr_rdma"]
 EACH_GPU = ["cuda"]
 
 
 @pytest.mark.parametrize("rung", RUNGS)
 def test_no_gpu_is_a_skip(rung):
     entry = one(rung, rc=1, libraries="/nowhere")
-    assert (entry["status"], entry["code"]) == ("skip", "cuda.no_gpu")
+    assert (entry["status"], entry["code"]) == ("skip", "selftest.no_gpu")
     assert entry["sizes"] == [] and entry["transport"] == ""
 
 
 @pytest.mark.parametrize("rung", RUNGS)
 def test_driver_without_a_gpu_is_a_skip(rung):
-    assert one(rung, rc=1, fake_cuda="init=100")["code"] == "cuda.no_gpu"
+    assert one(rung, rc=1, fake_cuda="init=100")["code"] == "selftest.no_gpu"
 
 
 @pytest.mark.parametrize("rung", RUNGS)
@@ -81,13 +81,14 @@ def test_gpu_on_the_bus_without_libcuda(rung):
     if os.geteuid() != 0:
         pytest.skip("needs root: a simulated node")
     entries = on_node("dgx.ini", rung, rc=1)
+    which = "--gpu" if rung == "gdr_rdma" else "--device"
     assert len(entries) == 8
     assert [entry["device"] for entry in entries] == sorted(e["device"] for e in entries)
     for entry in entries:
         assert (entry["status"], entry["code"]) == ("fail", "cuda.no_driver")
         assert "libcuda.so.1" in entry["message"]
-    assert on_node("dgx.ini", rung, "--device", "GPU1", rc=1) == [entries[1]]
-    assert on_node("guide.ini", rung, rc=1)[0]["code"] in ("cuda.no_gpu", "cuda.no_driver")
+    assert on_node("dgx.ini", rung, which, "GPU1", rc=1) == [entries[1]]
+    assert on_node("guide.ini", rung, rc=1)[0]["code"] in ("selftest.no_gpu", "cuda.no_driver")
 
 
 @pytest.mark.parametrize("rung", EACH_GPU)
@@ -103,7 +104,7 @@ def test_each_gpu_has_an_entry_and_a_name(rung):
 @pytest.mark.parametrize("name", ["GPU2", "0000:19:00.0"])
 def test_a_gpu_that_was_asked_for_and_is_not_there(name):
     entry = one("cuda", "--device", name, rc=1, fake_cuda="gpus=2")
-    assert (entry["device"], entry["status"], entry["code"]) == (name, "fail", "cuda.no_gpu")
+    assert (entry["device"], entry["status"], entry["code"]) == (name, "fail", "selftest.no_gpu")
 
 
 @pytest.mark.parametrize("name", ["mlx5_0:1", "GPU", "GPU-1", "gpu", "17:00", "0000:17:00.9", "",
@@ -243,7 +244,7 @@ def test_gdrapi_over_a_standin_is_never_ok():
     entry = gdrapi(rc=0)
     assert (entry["status"], entry["code"]) == ("warn", "gdrapi.standin")
     assert "STAND-IN" in entry["message"] and entry["transport"] == "gdrapi (stand-in)"
-    assert "libgdrapi 2.6" in entry["message"] and "gdrdrv 2.5" in entry["message"]
+    assert "libgdrapi 2.6" in entry["message"] and "no driver" in entry["message"]
     assert [size["size_bytes"] for size in entry["sizes"]] == [8, 4096, 65536, 1 << 20, 8 << 20]
 
 
@@ -277,3 +278,35 @@ def test_gdrapi_no_library(tmp_path):
     (tmp_path / "libgdrapi.so.2").write_bytes(b"no library")
     entry = only_these("%s:%s" % (FAKES, tmp_path), PROGRAM, "gdrapi")
     assert (entry["status"], entry["code"]) == ("fail", "gdrapi.no_library")
+
+
+# ---- UCX: Debian's has no CUDA, so that it stops where that is said ----
+
+@pytest.mark.parametrize("rung, component, module", [
+    ("cuda_copy", "cuda_cpy", "libuct_cuda.so"),
+    ("cuda_ipc", "cuda_ipc", "libuct_cuda.so"),
+    ("gdr_copy", "gdr_copy", "libuct_cuda_gdrcopy.so"),
+])
+def test_ucx_built_without_or_module_that_does_not_load(tmp_path, rung, component, module):
+    """C31: which of the two, with the path of the library."""
+    found = run(rung, rc=1, fake_cuda="gpus=2")
+    assert verdicts(found) == [(GPU0, "fail", "ucx.built_without"),
+                               (GPU1, "fail", "ucx.built_without")]
+    for entry in found:
+        assert "libucp.so.0" in entry["message"] and component in entry["message"]
+        assert "no " + module in entry["message"]
+    (tmp_path / module).write_bytes(b"no library")
+    entry = one(rung, "--env", "UCX_MODULE_DIR=%s" % tmp_path, rc=1)
+    assert (entry["status"], entry["code"]) == ("fail", "ucx.transport_missing")
+    assert str(tmp_path / module) in entry["message"] and "libucp.so.0" in entry["message"]
+
+
+# ---- gdr_rdma: no machine of ours has a GPU and an HCA ----
+
+def test_gdr_rdma_without_an_hca():
+    entry = one("gdr_rdma", rc=1)
+    assert (entry["status"], entry["code"]) == ("skip", "selftest.gdr_rdma.no_device")
+    entry = one("gdr_rdma", "--device", "mlx5_7:1", rc=1)
+    assert (entry["status"], entry["code"]) == ("fail", "selftest.gdr_rdma.no_device")
+    entry = one("gdr_rdma", "--gpu", "GPU3", rc=1)
+    assert (entry["device"], entry["code"]) == ("GPU3", "selftest.no_gpu")

@@ -7,6 +7,8 @@ import subprocess
 import pytest
 from helpers import BUILD, IP, NODEPREP, PLAIN, PORTS
 
+GPU_RUNGS = ["cuda", "cuda_copy", "cuda_ipc", "gdrapi", "gdr_copy", "gdr_rdma", "nccl"]
+
 
 @pytest.fixture
 def addressed(node):
@@ -55,10 +57,25 @@ def test_rc_fails_honestly(addressed):
 
 def test_all_rungs(addressed):
     done = plain(addressed, "selftest", rc=1)
-    assert [entry["rung"] for entry in done.doc["selftest"]] == ["tcp", "rc", "rc", "rc", "rc"]
-    good_tcp(done.doc["selftest"][0])
+    assert [(entry["rung"], entry["status"]) for entry in done.doc["selftest"]] == \
+        [("umad", "skip")] * 4 + [("verbs", "fail"), ("verbs", "skip")] * 4 + \
+        [("rc", "skip")] * 4 + [("tcp", "ok")] + [(rung, "skip") for rung in GPU_RUNGS]
+    assert {entry["code"] for entry in done.rungs("umad")} == {"selftest.umad.open"}
+    # each port, and each with the next
+    assert [entry["device"] for entry in done.rungs("verbs")] == [
+        "mlx5_0:1", "mlx5_0:1-mlx5_1:1", "mlx5_1:1", "mlx5_1:1-mlx5_2:1", "mlx5_2:1",
+        "mlx5_2:1-mlx5_3:1", "mlx5_3:1", "mlx5_3:1-mlx5_0:1"]
+    # above the broken rung nothing is tried, and the broken one is named
+    for entry in done.rungs("rc"):
+        assert entry["code"] == "selftest.below_broken"
+        assert "verbs on " + entry["device"] in entry["message"]
+    assert {entry["code"] for rung in GPU_RUNGS for entry in done.rungs(rung)} == \
+        {"selftest.no_gpu"}
+    good_tcp(done.rungs("tcp")[0])
     text = addressed.run(PLAIN, "selftest")
     assert text.rc == 1 and "MB/s" in text.stdout and "not ready" in text.stdout
+    # people read one line for all that wants a GPU
+    assert text.stdout.count("no NVIDIA GPU") == 1
 
 
 def test_apply_with_and_without(node):
@@ -66,7 +83,9 @@ def test_apply_with_and_without(node):
     done = plain(one, "apply", "--ip", IP, rc=1)
     assert done.doc["changed"] is True and done.doc["ready"] is False
     good_tcp(done.rungs("tcp")[0])
-    assert {entry["status"] for entry in done.rungs("rc")} == {"fail"}
+    assert {entry["status"] for entry in done.rungs("rc")} == {"skip"}
+    assert {entry["code"] for entry in done.rungs("verbs")
+            if entry["status"] == "fail"} == {"selftest.verbs.uverbs_open"}
     assert done.failed() == [] and one.ipv4() == [IP]
     done = one.json("apply", "--ip", IP, "--no-selftest", rc=0)
     assert done.doc["selftest"] == [] and done.doc["ready"] is True

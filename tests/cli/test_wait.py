@@ -29,7 +29,7 @@ def test_a_port_that_comes_up_while_apply_waits(node):
     assert done.check("netdev.running", "ib0")["status"] == "ok"
     # each file was written once, when the ports were known
     targets = [a[1] for a in done.actions() if a[0] == "file.write"]
-    assert len(targets) == len(set(targets)) == 5
+    assert len(targets) == len(set(targets)) == 6
     assert one.apply(rc=0).doc["actions"] == []
 
 

@@ -136,6 +136,40 @@ static void take_files(struct input *in, struct np_facts *facts)
 	}
 }
 
+static void take_limits(struct input *in, struct np_facts *facts)
+{
+	static const char *const paths[] = { NP_LIMITS_CONF, NP_LIMITS_DIR "/a\x1b.conf",
+					     NP_LIMITS_OURS, NP_LIMITS_DIR "/zz.conf" };
+	static const char *const lines[] = {
+		"* - memlock unlimited\n", "* soft memlock 64\n", "@hpc hard memlock 9\n",
+		"root - memlock 5\n",	   "carol -\n",		  "* memlock\n"
+	};
+
+	facts->limits.looked = facts->cas.n > 0 && take(in, 4);
+	facts->limits.group_known = take(in, 2);
+	facts->limits.refuses_login = take(in, 4) == 1;
+	for (size_t i = 0; i < NP_ARRAY_SIZE(paths); i++) {
+		np_auto_buf struct np_buf text = { 0 };
+		char other[32];
+
+		for (unsigned int n = take(in, 4); n > 0; n--)
+			np_buf_str(&text, lines[take(in, NP_ARRAY_SIZE(lines))]);
+		take_text(in, other, sizeof(other));
+		np_buf_printf(&text, "%s - memlock 7\n", other);
+		if (take(in, 2))
+			MUST(np_limit_texts_add(&facts->limits.texts, paths[i], text.data,
+						text.len) == 0);
+	}
+	if (take(in, 2)) {
+		struct np_service *service = FB_ADD(facts->services.v, facts->services.n);
+
+		take_text(in, service->name, sizeof(service->name));
+		np_strcpy(service->comm, sizeof(service->comm), service->name);
+		service->is_unit = take(in, 2);
+		service->memlock.soft = take(in, 2) ? NP_UNLIMITED : 65536;
+	}
+}
+
 static void take_config(struct input *in, struct np_config *cfg)
 {
 	static const struct {
@@ -146,7 +180,8 @@ static void take_config(struct input *in, struct np_config *cfg)
 		     { "ports", "devices", "mlx5_1" },	    { "ports", "ignore", "mlx5_2:1" },
 		     { "ports", "min_rate", "100" },	    { "nccl", "scope", "home" },
 		     { "ucx", "profile", "off" },	    { "ucx", "profile", "dask" },
-		     { "module gdrdrv", "require", "yes" } };
+		     { "module gdrdrv", "require", "yes" }, { "limits", "memlock", "64 KiB" },
+		     { "limits", "memlock", "keep" },	    { "limits", "group", "hpc" } };
 
 	np_config_init(cfg);
 	for (unsigned int n = take(in, 6); n > 0; n--) {
@@ -240,6 +275,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	take_netdevs(&in, &facts);
 	take_ports(&in, &facts);
 	take_files(&in, &facts);
+	take_limits(&in, &facts);
 	fb_kmod(&facts, "gdrdrv", (enum np_kmod_state)take(&in, 6));
 	if (np_config_finish(&cfg, &err) == 0) {
 		if (np_plan_make(&cfg, &facts, NP_PLAN_ALL, &actions, &err) < 0) {

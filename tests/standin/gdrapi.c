@@ -21,6 +21,8 @@
 #include "fake.h"
 
 FAKE_EXPORT const char np_gdrapi_standin[] = "it copies through the CUDA driver";
+/* Calls of the copy functions so far: UCX used its gdr_copy, or it did not. */
+FAKE_EXPORT unsigned long np_gdrapi_standin_copies;
 
 #define GPU_PAGE 65536ul
 #define KNOBS	 "NP_STANDIN"
@@ -212,6 +214,7 @@ static void corrupt(char *bytes, size_t size)
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static long copies;
 
+	__atomic_add_fetch(&np_gdrapi_standin_copies, 1, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&lock);
 	if (++copies == fake_number(KNOBS, "corrupt=", 0))
 		bytes[size - 1] ^= 1;
@@ -231,6 +234,7 @@ FAKE_EXPORT int gdr_copy_to_mapping(gdr_mh_t handle, void *mapping, const void *
 		ret = copy_in(mem, host, size) == 0 ? 0 : EIO;
 	if (borrowed)
 		context_set(NULL);
+	__atomic_add_fetch(&np_gdrapi_standin_copies, 1, __ATOMIC_RELAXED);
 	return ret;
 }
 

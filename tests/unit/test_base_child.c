@@ -67,6 +67,50 @@ static bool is_gone(const char *pid_text)
 	return false;
 }
 
+/* ---- the memlock limit ---- */
+
+static void expect_memlock(const char *limits, bool less, const struct np_memlock *want)
+{
+	np_auto_child_result struct np_child_result result = { 0 };
+	struct np_child_spec spec = {
+		.memlock = want, .switch_user = geteuid() == 0, .uid = NOBODY, .gid = NOBODY
+	};
+
+	assert_int_equal(shell(&spec, "ulimit -Sl; ulimit -Hl", &result), 0);
+	assert_string_equal(result.out.data, limits);
+	assert_int_equal(result.memlock_less, less);
+}
+
+static void test_memlock(void **state)
+{
+	struct np_memlock before, after, want = { 64 << 10, 128 << 10 };
+	bool any = false;
+
+	(void)state;
+	assert_int_equal(np_memlock_of(0, &before), 0);
+	expect_memlock("64\n128\n", false, &want);
+	/* the hard limit of a parent that may not raise it is all there is */
+	if (fork() == 0) {
+		np_auto_child_result struct np_child_result result = { 0 };
+		struct np_child_spec spec = { .memlock = &want };
+		int bad = np_memlock_set(&want, &after);
+
+		want = (struct np_memlock){ NP_UNLIMITED, NP_UNLIMITED };
+		if (geteuid() == 0)
+			bad |= np_user_become(NOBODY, NOBODY);
+		bad |= shell(&spec, "ulimit -Sl; ulimit -Hl", &result);
+		bad |= strcmp(result.out.data, "128\n128\n") != 0 || !result.memlock_less ||
+		       result.memlock.soft != 128 << 10 || result.memlock.hard != 128 << 10;
+		_exit(bad ? 1 : 0);
+	}
+	for (int status; wait(&status) > 0; any = true)
+		assert_int_equal(status, 0);
+	assert_true(any);
+	/* the parent keeps its own */
+	assert_int_equal(np_memlock_of(0, &after), 0);
+	assert_memory_equal(&before, &after, sizeof(before));
+}
+
 /* ---- how it ends ---- */
 
 static void test_exit_codes(void **state)
@@ -399,6 +443,43 @@ static void test_as_user(void **state)
 	assert_int_equal(out.len, 1000000);
 }
 
+static int environment(void *arg, struct np_buf *out)
+{
+	(void)arg;
+	np_buf_printf(out, "%d %s", (int)getpid(), getenv("PATH") ? "PATH" : "bare");
+	return 0;
+}
+
+static void test_with_deadline(void **state)
+{
+	np_auto_buf struct np_buf out = { 0 };
+	int answer = -ELOOP;
+	struct np_err err;
+	char own[32];
+
+	(void)state;
+	np_err_clear(&err);
+	assert_non_null(getenv("PATH"));
+	assert_int_equal(np_with_deadline("x", 30000, environment, NULL, &out, &err), 0);
+	snprintf(own, sizeof(own), "%d ", (int)getpid());
+	assert_false(np_starts_with(out.data, own)); /* in a child, whoever asks */
+	assert_non_null(strstr(out.data, " bare"));
+	np_buf_done(&out);
+	assert_int_equal(np_with_deadline("x", 30000, who, &answer, &out, &err), -ELOOP);
+	assert_int_equal(np_with_deadline("x", 30000, big, NULL, &out, &err), 0);
+	assert_int_equal(out.len, 1000000);
+	assert_int_equal(np_with_deadline("the wait", 300, hang, NULL, &out, &err), -ETIMEDOUT);
+	assert_int_equal(err.num, -ETIMEDOUT);
+	assert_true(np_starts_with(err.message, "the wait: "));
+	assert_int_equal(np_with_deadline("x", 30000, crash, NULL, &out, &err), -EIO);
+	assert_int_equal(out.len, 1000000);
+	/* what fails by itself is not taken for the deadline */
+	answer = -ETIMEDOUT;
+	np_err_clear(&err);
+	assert_int_equal(np_with_deadline("x", 30000, who, &answer, &out, &err), -ETIMEDOUT);
+	assert_int_equal(err.num, 0);
+}
+
 /* ---- users ---- */
 
 static void test_users(void **state)
@@ -424,6 +505,7 @@ static void test_users(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_memlock),
 		cmocka_unit_test(test_exit_codes),
 		cmocka_unit_test(test_not_a_program),
 		cmocka_unit_test(test_bad_cwd),
@@ -439,6 +521,7 @@ int main(void)
 		cmocka_unit_test(test_interrupted),
 		cmocka_unit_test(test_as_oneself),
 		cmocka_unit_test(test_as_user),
+		cmocka_unit_test(test_with_deadline),
 		cmocka_unit_test(test_users),
 	};
 

@@ -136,15 +136,15 @@ static void test_other_keys(void **state)
 	struct np_config cfg;
 
 	(void)state;
-	read_text(&cfg,
-		  "[ports]\ndevices = mlx5_0:1 mlx5_1,mlx5_2\nignore = mlx5_3:1\n"
-		  "min_rate = 100 Gb/sec\nwait = 0\n"
-		  "[module gdrdrv]\nrequire = yes\n[module nvidia]\nrequire = no\n"
-		  "[module gdrdrv]\nrequire = auto\n"
-		  "[nccl]\nscope = home\nusers = alice, bob\nusers = carol\n"
-		  "socket_ifname = =ib0\nib_hca = ^=mlx5_4:1\n"
-		  "[ucx]\nprofile = dask\ntls = rc,tcp\nnet_devices = mlx5_0:1\n"
-		  "[limits]\nmemlock = unlimited\n[watch]\nx = y\n[netdev ib0]\npkey = 0x8001\n");
+	read_text(&cfg, "[ports]\ndevices = mlx5_0:1 mlx5_1,mlx5_2\nignore = mlx5_3:1\n"
+			"min_rate = 100 Gb/sec\nwait = 0\n"
+			"[module gdrdrv]\nrequire = yes\n[module nvidia]\nrequire = no\n"
+			"[module gdrdrv]\nrequire = auto\n"
+			"[nccl]\nscope = home\nusers = alice, bob\nusers = carol\n"
+			"socket_ifname = =ib0\nib_hca = ^=mlx5_4:1\n"
+			"[ucx]\nprofile = dask\ntls = rc,tcp\nnet_devices = mlx5_0:1\n"
+			"[limits]\nmemlock = 64 GiB\ngroup = hpc\n[watch]\nx = y\n"
+			"[netdev ib0]\npkey = 0x8001\n");
 	assert_int_equal(cfg.port_devices.n, 3);
 	assert_string_equal(cfg.port_devices.v[1], "mlx5_1");
 	assert_string_equal(cfg.port_ignore.v[0], "mlx5_3:1");
@@ -158,8 +158,10 @@ static void test_other_keys(void **state)
 	assert_string_equal(cfg.nccl_socket_ifname, "=ib0");
 	assert_string_equal(cfg.nccl_ib_hca, "^=mlx5_4:1");
 	assert_int_equal(cfg.ucx.profile, NP_UCX_DASK);
-	assert_int_equal(cfg.warnings.n, 3);
-	assert_non_null(strstr(cfg.warnings.v[0], "memlock"));
+	assert_true(cfg.memlock == UINT64_C(64) << 30 && !cfg.memlock_keep);
+	assert_string_equal(cfg.limits_group, "hpc");
+	assert_int_equal(cfg.warnings.n, 2);
+	assert_non_null(strstr(cfg.warnings.v[0], "[watch] x"));
 	assert_int_equal(np_config_finish(&cfg, NULL), 0);
 	assert_string_equal(cfg.ucx.tls, "rc,tcp");
 	assert_string_equal(cfg.ucx.net_devices, "mlx5_0:1");
@@ -259,7 +261,9 @@ static void test_bad_values(void **state)
 		{ "netdev ib0", "match = mlx5_0:0", "GUID" },
 		{ "netdev ib0", "match = mlx5_0:256", "GUID" },
 		{ "netdev ib0", "match =", "GUID" },
-		{ "netdev ib0", "address = hosts:%h-ib0/24", "later version" },
+		{ "netdev ib0", "address = hosts:%h-ib0", "hosts:NAME/LEN" },
+		{ "netdev ib0", "address = 10.0.0.1/24, map:nodes", "absolute path" },
+		{ "netdev ib0", "address = offset:eth0", "offset:NETDEV:PREFIX/LEN" },
 		{ "ports", "devices = mlx5_0:1;x,mlx5_1:1", "CA:PORT" },
 		{ "ports", "ignore = ../x", "CA:PORT" },
 		{ "ports", "min_rate = fast", "Gb/sec" },
@@ -333,6 +337,47 @@ static void test_broken_files(void **state)
 	np_config_done(&cfg);
 }
 
+/* ---- address sources ---- */
+
+static void test_sources(void **state)
+{
+	const struct np_want_netdev *ib0;
+	struct np_config cfg;
+	struct np_err err;
+	char where[80];
+
+	(void)state;
+	read_text(&cfg, "[netdev ib0]\naddress = 10.0.0.1/24 hosts:%h-ib0/24,map:/etc/m\n"
+			"address = 10.0.0.2/24, offset:eth0:10.9.0.0/16\n");
+	assert_int_equal(cfg.n_netdevs, 1);
+	ib0 = &cfg.netdevs[0];
+	assert_int_equal(ib0->n_addrs, 2);
+	assert_int_equal(ib0->n_sources, 3);
+	assert_string_equal(ib0->sources[0].text, "hosts:%h-ib0/24");
+	snprintf(where, sizeof(where), "%s:2", cfg.files.v[0]);
+	assert_string_equal(ib0->sources[0].where, where);
+	assert_int_equal(ib0->sources[0].at, 1);
+	assert_int_equal(ib0->sources[1].at, 1);
+	assert_int_equal(ib0->sources[2].at, 2);
+	assert_string_equal(ib0->sources[2].subject, "eth0");
+	/* --ip takes the place of all of them */
+	np_err_clear(&err);
+	assert_int_equal(np_config_add_ip(&cfg, "ib0=10.0.0.9/24", &err), 0);
+	assert_int_equal(np_config_finish(&cfg, &err), 0);
+	assert_int_equal(cfg.netdevs[0].n_addrs, 1);
+	assert_int_equal(cfg.netdevs[0].n_sources, 0);
+	np_config_done(&cfg);
+	/* by way of --ifname too */
+	read_text(&cfg, "[netdev ib0]\naddress = map:/etc/m\n");
+	np_strcpy(cfg.ifname, sizeof(cfg.ifname), "ib0");
+	assert_int_equal(np_config_add_ip(&cfg, "10.0.0.9/24", &err), 0);
+	assert_int_equal(np_config_finish(&cfg, &err), 0);
+	assert_int_equal(cfg.n_netdevs, 1);
+	assert_int_equal(cfg.netdevs[0].n_addrs, 1);
+	assert_int_equal(cfg.netdevs[0].n_sources, 0);
+	np_config_done(&cfg);
+}
+
 /* ---- rows: what `show config` prints is a file that says the same ---- */
 
 static void rows_text(const struct np_config *cfg, struct np_buf *out)
@@ -357,6 +402,7 @@ static void test_rows_read_back(void **state)
 		"[module gdrdrv]\nrequire = yes\n[nccl]\nscope = off\nusers = alice bob\n"
 		"socket_ifname = =ib0\nib_hca = mlx5_0:1\n[ucx]\nprofile = guide\ntls = rc\n"
 		"net_devices = mlx5_0:1\n",
+		"[netdev ib0]\naddress = map:/m, 10.0.0.50/24, hosts:%H/64, offset:e:10.0.0.0/8\n",
 	};
 
 	(void)state;
@@ -376,6 +422,10 @@ static void test_rows_read_back(void **state)
 			assert_non_null(strstr(first.data, "match = 0x506b4b0300f5ce9c\n"));
 			assert_non_null(strstr(first.data, "address = 10.0.0.50/24,fd00::50/64\n"));
 		}
+		if (i == 3)
+			assert_non_null(strstr(
+				first.data,
+				"address = map:/m,10.0.0.50/24,hosts:%H/64,offset:e:10.0.0.0/8\n"));
 	}
 }
 
@@ -387,6 +437,7 @@ int main(void)
 		cmocka_unit_test(test_continued_list), cmocka_unit_test(test_longest_line),
 		cmocka_unit_test(test_unknown_names),  cmocka_unit_test(test_bad_values),
 		cmocka_unit_test(test_broken_files),   cmocka_unit_test(test_rows_read_back),
+		cmocka_unit_test(test_sources),
 	};
 
 	return cmocka_run_group_tests(tests, make_file, remove_file);

@@ -53,6 +53,47 @@ static void test_addresses(void **state)
 	end(&s);
 }
 
+static void test_ipv6_alone(void **state)
+{
+	struct scene s;
+
+	(void)state;
+	begin_guide(&s, FB_LIST("fd00::50/64"));
+	judge(&s);
+	says(has(&s, "ib0", "netdev.no_ipv4", NP_CHECK_WARN), "NCCL_SOCKET_FAMILY");
+	/* it has an IPv4 address, and keeps it */
+	fb_addr(&s.facts.netdevs.v[0], "10.0.0.7/24", 0);
+	judge(&s);
+	assert_null(find(&s, "ib0", "netdev.no_ipv4"));
+	s.cfg.netdevs[0].exclusive = true;
+	judge(&s);
+	has(&s, "ib0", "netdev.no_ipv4", NP_CHECK_WARN);
+	/* nobody is told of the netdev */
+	set(&s, "nccl", "scope", "off");
+	judge(&s);
+	has(&s, "ib0", "netdev.no_ipv4", NP_CHECK_WARN);
+	set(&s, "ucx", "profile", "off");
+	judge(&s);
+	assert_null(find(&s, "ib0", "netdev.no_ipv4"));
+	end(&s);
+
+	/* it gets both */
+	begin_guide(&s, FB_LIST("fd00::50/64", "10.0.0.50/24"));
+	judge(&s);
+	assert_null(find(&s, "ib0", "netdev.no_ipv4"));
+	end(&s);
+
+	/* nothing at all is netdev.no_address */
+	begin_guide(&s, NULL);
+	fb_addr(&s.facts.netdevs.v[0], "fe80::1/64", 0)->scope = RT_SCOPE_LINK;
+	judge(&s);
+	assert_null(find(&s, "ib0", "netdev.no_ipv4"));
+	fb_addr(&s.facts.netdevs.v[0], "fd00::1/64", 0);
+	judge(&s);
+	has(&s, "ib0", "netdev.no_ipv4", NP_CHECK_WARN);
+	end(&s);
+}
+
 /* C7 */
 static void test_overlap(void **state)
 {
@@ -250,10 +291,11 @@ static void test_nccl_file(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_carrier), cmocka_unit_test(test_addresses),
-		cmocka_unit_test(test_overlap), cmocka_unit_test(test_manager_and_name),
-		cmocka_unit_test(test_modules), cmocka_unit_test(test_gdrdrv),
-		cmocka_unit_test(test_files),	cmocka_unit_test(test_nccl_file),
+		cmocka_unit_test(test_carrier),		 cmocka_unit_test(test_addresses),
+		cmocka_unit_test(test_ipv6_alone),	 cmocka_unit_test(test_overlap),
+		cmocka_unit_test(test_manager_and_name), cmocka_unit_test(test_modules),
+		cmocka_unit_test(test_gdrdrv),		 cmocka_unit_test(test_files),
+		cmocka_unit_test(test_nccl_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

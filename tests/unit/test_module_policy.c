@@ -289,6 +289,51 @@ static void test_files(void **state)
 	end(&s);
 }
 
+static size_t place_of(const struct np_actions *list, const char *id, const char *target)
+{
+	const struct np_action *a = action(list, id, target);
+
+	assert_non_null(a);
+	return (size_t)(a - list->v);
+}
+
+/* Loading reads modprobe.d: what an earlier configuration wrote there goes first. */
+static void test_stale_options(void **state)
+{
+	struct np_actions plan = { 0 };
+	struct scene s;
+
+	(void)state;
+	begin_guide(&s, FB_LIST("10.0.0.50/24"));
+	fb_file(&s.facts, NP_ROLE_MODULES_LOAD, LOAD, NULL, NULL);
+	fb_file(&s.facts, NP_ROLE_MODPROBE, PROBE, NULL, "options nvidia_peermem wrong=1\n");
+	on_disk(fb_kmod(&s.facts, "nvidia_peermem", NP_KMOD_ABSENT));
+	set(&s, "module nvidia_peermem", "require", "yes");
+	for (int with_options = 0; with_options < 2; with_options++) {
+		const char *change = with_options ? "file.write" : "file.remove";
+
+		if (with_options)
+			set(&s, "module nvidia_peermem", "options", "right=1");
+		make_plan(&s, &plan);
+		assert_true(place_of(&plan, change, PROBE) <
+			    place_of(&plan, "module.load", "nvidia_peermem"));
+		for (size_t i = place_of(&plan, change, PROBE) + 1; i < plan.n; i++)
+			assert_string_not_equal(np_action_target(&plan.v[i]), PROBE);
+		/* apply does the modules before it has a netdev to speak of */
+		np_actions_done(&plan);
+		assert_int_equal(np_plan_make(&s.cfg, &s.facts, NP_PLAN_MODULES, &plan, &s.err), 0);
+		assert_int_equal(place_of(&plan, change, PROBE), 0);
+		assert_int_equal(place_of(&plan, "module.load", "nvidia_peermem"), 1);
+	}
+	/* nothing to load: it is a file like the others */
+	s.facts.kmods.v[s.facts.kmods.n - 1].state = NP_KMOD_LIVE;
+	np_actions_done(&plan);
+	assert_int_equal(np_plan_make(&s.cfg, &s.facts, NP_PLAN_MODULES, &plan, &s.err), 0);
+	assert_int_equal(plan.n, 0);
+	np_actions_done(&plan);
+	end(&s);
+}
+
 static void test_persistent(void **state)
 {
 	struct scene s;
@@ -308,9 +353,10 @@ static void test_persistent(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_auto),	cmocka_unit_test(test_load),
-		cmocka_unit_test(test_flavour), cmocka_unit_test(test_node),
-		cmocka_unit_test(test_files),	cmocka_unit_test(test_persistent),
+		cmocka_unit_test(test_auto),	   cmocka_unit_test(test_load),
+		cmocka_unit_test(test_flavour),	   cmocka_unit_test(test_node),
+		cmocka_unit_test(test_files),	   cmocka_unit_test(test_stale_options),
+		cmocka_unit_test(test_persistent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -88,6 +88,7 @@ static void gpus(void **state)
 	lay_over("bus");
 	assert_int_equal(np_gpus_observe(&list, NULL), 0);
 	assert_int_equal(list.n, 3);
+	assert_int_equal(list.n_nvswitches, 1);
 	assert_string_equal(list.v[0].pci_address, "0000:17:00.0");
 	assert_int_equal(list.v[0].device_id, 0x2330);
 	assert_int_equal(list.v[0].numa_node, -1);

@@ -150,7 +150,7 @@ static void each_has_its_own_outcome(void **state)
 	p[0] = question(&f.dev, "10.0.0.52/24");
 	p[1] = question(&f.dev, "10.0.0.50/16");
 	p[2] = question(&f.dev, "fd00::1/64");
-	assert_int_equal(np_arp_probe(p, 3, 200, &err), 0);
+	assert_int_equal(np_arp_probe(p, 3, 2000, &err), 0);
 	end_fabric(&f);
 	assert_int_equal(p[0].outcome, NP_PROBE_FREE);
 	assert_int_equal(p[1].outcome, NP_PROBE_IN_USE);

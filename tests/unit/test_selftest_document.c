@@ -92,6 +92,8 @@ static void a_skip_is_not_ready(void **state)
 	np_rung_ok(np_rung_add(&report, "rc", "mlx5_0:1"), "good");
 	assert_true(np_rung_report_ok(&report));
 	np_err_set(&why, -ENETDOWN, "selftest.rc.port_not_active", "down");
+	np_rung_warn(np_rung_add(&report, "umad", "mlx5_0:1"), &why);
+	assert_true(np_rung_report_ok(&report));
 	np_rung_skip(np_rung_add(&report, "rc", "mlx5_1:1"), &why);
 	assert_false(np_rung_report_ok(&report));
 }
@@ -121,6 +123,44 @@ static int parse(const char *const *words, struct np_options *out, struct np_err
 	return np_options_parse(argc, argv, out, err);
 }
 
+/* What was not measured is null; counters are there where they were looked at. */
+static void a_warning_without_bandwidth(void **state)
+{
+	np_auto_rung_report struct np_rung_report report = { 0 };
+	struct np_rung_result *result = np_rung_add(&report, "umad", "mlx5_0:1");
+	const json_t *size;
+	struct np_err why;
+	json_t *document;
+
+	(void)state;
+	np_err_set(&why, -EIO, "selftest.umad.degraded", "1X of 4X");
+	result->sizes[0] = (struct np_rung_size){ 256, 5, 0 };
+	result->n_sizes = 1;
+	np_rung_warn(result, &why);
+	result = np_rung_add(&report, "verbs", "mlx5_0:1");
+	result->growth = (struct np_port_growth){ true, 11, 12, 10 };
+	document = load(&report, NULL);
+	assert_true(
+		json_is_false(json_object_get(document, "ready"))); /* the second has no verdict */
+	assert_string_equal(json_string_value(entry(document, 0, "status")), "warn");
+	assert_string_equal(json_string_value(entry(document, 0, "code")),
+			    "selftest.umad.degraded");
+	assert_true(json_is_null(entry(document, 0, "bandwidth_MBps")));
+	size = json_array_get(entry(document, 0, "sizes"), 0);
+	assert_true(json_is_null(json_object_get(size, "bandwidth_MBps")));
+	assert_null(entry(document, 0, "counters"));
+	assert_int_equal(
+		json_integer_value(json_object_get(entry(document, 1, "counters"), "xmit_bytes")),
+		11);
+	assert_int_equal(
+		json_integer_value(json_object_get(entry(document, 1, "counters"), "rcv_bytes")),
+		12);
+	assert_int_equal(
+		json_integer_value(json_object_get(entry(document, 1, "counters"), "moved_bytes")),
+		10);
+	json_decref(document);
+}
+
 static void options_around_the_rung(void **state)
 {
 	const char *const words[] = { "--full", "rc",	 "--device=mlx5_0:1", "--timeout-ms",
@@ -136,6 +176,26 @@ static void options_around_the_rung(void **state)
 	assert_int_equal(options.rung_options.timeout_ms, 500);
 	assert_int_equal(options.n_env, 1);
 	assert_string_equal(options.env[0], "UCX_IB_SL=1");
+}
+
+static void options_of_verbs(void **state)
+{
+	static const char *const plain[] = { "verbs", NULL };
+	static const char *const both[] = { "verbs", "--peer=mlx5_1:1", "--gid-index", "3", NULL };
+	static const char *const bad[] = { "verbs", "--gid-index", "-1", NULL };
+	struct np_options options = { 0 };
+	struct np_err err;
+
+	(void)state;
+	assert_int_equal(parse(plain, &options, &err), 0);
+	assert_null(options.rung_options.peer);
+	assert_int_equal(options.rung_options.gid_index, -1);
+	np_options_done(&options);
+	assert_int_equal(parse(both, &options, &err), 0);
+	assert_string_equal(options.rung_options.peer, "mlx5_1:1");
+	assert_int_equal(options.rung_options.gid_index, 3);
+	np_options_done(&options);
+	assert_int_equal(parse(bad, &options, &err), -EINVAL);
 }
 
 static void wrong_command_lines(void **state)
@@ -224,6 +284,8 @@ int main(void)
 		cmocka_unit_test(not_measured_is_null),
 		cmocka_unit_test(a_skip_is_not_ready),
 		cmocka_unit_test(an_error_has_its_member),
+		cmocka_unit_test(a_warning_without_bandwidth),
+		cmocka_unit_test(options_of_verbs),
 		cmocka_unit_test(options_around_the_rung),
 		cmocka_unit_test(wrong_command_lines),
 		cmocka_unit_test(ucx_settings_are_not_inherited),

@@ -33,6 +33,41 @@ static const char rc_122[] =
 	"#                 lane[2]:  3:ud_mlx5/mlx5_3:1.0 md[4]      -> addr[2].md[4]/ib/sysdev[3] seg 4096 keepalive wireup\n"
 	"#                 lane[3]: cm rdmacm\n";
 
+/* As UCX 1.23 prints a worker on a node with GPUs, and with gdrcopy. */
+static const char worker_123[] =
+	"#\n# UCP worker 'vm:781'\n#\n#                 address: 148 bytes\n#\n# \n# \n#\n"
+	"# UCP endpoint for NVIDIA GPU memory\n#\n#               peer: <no debug data>\n"
+	"#                 lane[0]:  3:gdr_copy/cuda.0 md[3]         -> md[3]/gdr_copy/sysdev[2] seg 4294967295\n"
+	"#                 lane[1]:  2:cuda_copy/cuda.0 md[2]        -> md[2]/cuda_cpy/sysdev[2] seg 4294967295 rma_bw#0\n"
+	"#\n# +-------+-------------+----------------------------+\n"
+	"# UCP endpoint for NVIDIA GPU managed/unified memory\n#\n"
+	"#                 lane[0]:  2:cuda_copy/cuda.0 md[2]        -> md[2]/cuda_cpy/sysdev[2] seg 4294967295 rma_bw#0\n";
+
+static void what_copies_to_the_gpu(void **state)
+{
+	static const char *const both[] = { "gdr_copy", "cuda_copy", NULL };
+	static const char *const cuda[] = { "cuda_copy", NULL };
+	struct np_ucx_lanes lanes;
+	char text[80];
+
+	(void)state;
+	assert_int_equal(np_ucx_lanes_parse_memory(worker_123, "NVIDIA GPU memory", &lanes), 0);
+	assert_string_equal(np_ucx_lanes_str(&lanes, text, sizeof(text)),
+			    "gdr_copy/cuda, cuda_copy/cuda");
+	assert_true(np_ucx_lanes_only(&lanes, both, NULL));
+	assert_true(np_ucx_lanes_all(&lanes, both));
+	assert_false(np_ucx_lanes_only(&lanes, cuda, NULL));
+	assert_int_equal(np_ucx_lanes_parse_memory(worker_123, "NVIDIA GPU managed/unified memory",
+						   &lanes),
+			 0);
+	assert_int_equal(lanes.n, 1);
+	assert_true(np_ucx_lanes_only(&lanes, cuda, NULL));
+	assert_false(np_ucx_lanes_all(&lanes, both));
+	assert_int_equal(np_ucx_lanes_parse_memory(worker_123, "NVIDIA GPU", &lanes), -EINVAL);
+	assert_int_equal(np_ucx_lanes_parse_memory("", "NVIDIA GPU memory", &lanes), -EINVAL);
+	assert_int_equal(lanes.n, 0);
+}
+
 static void tcp_lanes(void **state)
 {
 	struct np_ucx_lanes lanes;
@@ -164,6 +199,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tcp_lanes),
+		cmocka_unit_test(what_copies_to_the_gpu),
 		cmocka_unit_test(wireup_over_ud_is_not_data),
 		cmocka_unit_test(newer_words),
 		cmocka_unit_test(names_with_dots),

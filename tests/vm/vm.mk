@@ -3,6 +3,7 @@
 # the Makefile; needs $(BUILD), `deps`, `all`. tests/vm/README.md explains.
 VM := $(BUILD)/vm
 VM_SOFTIB := $(wildcard tests/vm/softib/*)
+VM_MODULES := $(wildcard tests/vm/broken/* tests/vm/gdrdrv/*)
 
 .PHONY: vm-deps vm-build vm-images vm-test demo-vm
 
@@ -17,7 +18,11 @@ $(VM)/softib/softib.ko: $(VM)/payload $(VM_SOFTIB)
 	$(say) SOFTIB $@
 	$(Q)nice -n 5 tests/vm/softib/build $(VM)/softib $$(cat $(VM)/kernel)
 
-$(VM)/base.cpio: $(VM)/payload $(VM)/softib/softib.ko tests/vm/mkroot tests/vm/init
+$(VM)/modules/done: $(VM)/payload $(VM_MODULES)
+	$(say) MODULES $(@D)
+	$(Q)nice -n 5 tests/vm/broken/build $(@D) $$(cat $(VM)/kernel)
+
+$(VM)/base.cpio: $(VM)/payload $(VM)/softib/softib.ko $(VM)/modules/done tests/vm/mkroot tests/vm/init
 	$(say) ROOT $@
 	$(Q)nice -n 5 tests/vm/mkroot $(VM)
 
@@ -27,7 +32,7 @@ $(VM)/disk.ext4: $(VM)/base.cpio tests/vm/mkdisk $(wildcard tests/vm/boot/*)
 
 # The programs come after the packages that building them needs.
 vm-build: vm-deps
-	$(Q)$(MAKE) all
+	$(Q)$(MAKE) all fakes
 	$(Q)$(MAKE) vm-images
 vm-images: $(VM)/base.cpio $(VM)/disk.ext4
 	@:

@@ -205,7 +205,8 @@ def add_nvidia(node, path):
         "NVRM version: %s  %s  Release Build\n"
         "GCC version:  gcc version 12.2.0\n" % (flavour, version)).encode())
     write_file(path + "/params", b"ModifyDeviceFiles: 1\n")
-    for number, gpu in enumerate(node.gpus):
+    gpus = [gpu for gpu in node.gpus if gpu.values["class"].startswith("0x03")]
+    for number, gpu in enumerate(gpus):
         get = gpu.section.get
         make_dirs("%s/gpus/%s" % (path, gpu.bdf))
         uuid = get("uuid", "GPU-00000000-0000-0000-0000-%012x" % number)

@@ -119,6 +119,12 @@ class PciFunction:
                    self.bdf, files["modalias"]))
         return files
 
+    def slot(self):
+        """What differs in the bridge above: the slot's own limits."""
+        return {key[len("slot_"):]: self.section.get(key)
+                for key in ("slot_max_link_speed", "slot_max_link_width")
+                if self.section.get(key) is not None}
+
     def is_hex(self, key):
         try:
             int(self.values[key], 16)

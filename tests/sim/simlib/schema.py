@@ -16,6 +16,7 @@ NAMED = {
         "numa_node": "int", "local_cpulist": "str", "driver": "str",
         "current_link_speed": "str", "current_link_width": "str",
         "max_link_speed": "str", "max_link_width": "str",
+        "slot_max_link_speed": "str", "slot_max_link_width": "str",
         "vpd": "text", "umad": "bool", "uverbs": "bool",
         "unreadable": "list", "missing": "list",
     },
@@ -59,6 +60,10 @@ NAMED = {
         "model": "str", "uuid": "str", "minor": "int",
         "current_link_speed": "str", "current_link_width": "str",
         "max_link_speed": "str", "max_link_width": "str",
+        "slot_max_link_speed": "str", "slot_max_link_width": "str",
+    },
+    "service": {
+        "running": "bool",
     },
     "file": {
         "type": ("regular", "symlink", "hardlink", "fifo", "dir", "char",

@@ -111,6 +111,7 @@ class Sysfs:
         for name in ("class", "devices", "module", "bus"):
             kernel.bind("%s/%s" % (self.stage, name), "/sys/" + name,
                         recursive=True)
+        self.add_services()
         for section in self.node.netdevs:
             if section.get("count") is None:
                 self.add_netdev(section)
@@ -184,9 +185,24 @@ class Sysfs:
             files.update({"vendor": "0x8086", "device": "0x352a",
                           "subsystem_vendor": "0x0000",
                           "subsystem_device": "0x0000", "class": "0x060400"})
+            if depth == len(parts) - 2:
+                files.update(function.slot())
             write_tree(path, files)
             os.symlink("../../../devices/" + below,
                        "%s/devices/%s" % (self.pci_dir, parts[depth]))
+
+    def add_services(self):
+        """systemd's cgroups of [service *]; without any, no systemd is seen."""
+        services = self.node.ini.all("service")
+        if not services:
+            return
+        kernel.mount("simnode", "/sys/fs/cgroup", "tmpfs", 0, "mode=755")
+        for section in services:
+            path = "/sys/fs/cgroup/system.slice/%s.service" % section.name
+            make_dirs(path)
+            running = section.get("running", True)
+            write_file(path + "/cgroup.procs", b"1\n" if running else b"",
+                       0o644)
 
     def add_ca(self, ca):
         self.add_pci(ca.pci)

@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2016 # filters of jq
 # SPDX-License-Identifier: MIT
 # Another node has the address: apply asks by ARP over real IPoIB, refuses with the port GUID
 # of that node, and leaves this one as it was. What this node holds already, and an address that

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+/* The engine of two processes, with host memory over shared memory: what GPU memory over
+ * cuda_ipc uses, less the GPU. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/child.h"
+#include "selftest/ucp_pair.h"
+
+static const char *const shared_memory[] = { "posix", "sysv", "cma", "xpmem", "knem", NULL };
+static const char *const no_such[] = { "cuda_ipc", NULL };
+
+static struct np_ucp_spec spec_of(const struct np_ucp_order *order)
+{
+	const struct np_ucp_spec spec = {
+		.rung = "cuda_ipc",
+		.tls = "sm",
+		.carriers = shared_memory,
+		.mem = &np_ucp_mem_host,
+		.no_peer_errors = true,
+		.full = order->full,
+		.deadline_ms = order->deadline_ms,
+	};
+
+	return spec;
+}
+
+static int run_end(struct np_ucp_pair *pair, const struct np_ucp_order *order,
+		   struct np_rung_result *result, struct np_err *err)
+{
+	struct np_ucp_spec spec = spec_of(order);
+
+	memset(result, 0, sizeof(*result));
+	np_err_clear(err);
+	return np_ucp_pair_prove(pair, &spec, order->base, result, err);
+}
+
+static int serve(struct np_ucp_pair *pair, const struct np_ucp_order *order)
+{
+	struct np_rung_result result;
+	struct np_err err;
+
+	return run_end(pair, order, &result, &err);
+}
+
+/* Host memory that is written so often before the process ends: in the second size. */
+static int writes_left = 900;
+
+static int write_or_die(void *ctx, void *mem, const void *host, size_t len, struct np_err *err)
+{
+	(void)ctx;
+	(void)err;
+	if (writes_left-- == 0)
+		_exit(3);
+	memcpy(mem, host, len);
+	return 0;
+}
+
+static int read_plainly(void *ctx, void *host, const void *mem, size_t len, struct np_err *err)
+{
+	(void)ctx;
+	(void)err;
+	memcpy(host, mem, len);
+	return 0;
+}
+
+static int serve_and_die(struct np_ucp_pair *pair, const struct np_ucp_order *order)
+{
+	struct np_ucp_mem mortal = np_ucp_mem_host;
+	struct np_ucp_spec spec = spec_of(order);
+	struct np_rung_result result = { 0 };
+	struct np_err err;
+
+	mortal.write = write_or_die;
+	mortal.read = read_plainly;
+	spec.mem = &mortal;
+	return np_ucp_pair_prove(pair, &spec, order->base, &result, &err);
+}
+
+static int die(struct np_ucp_pair *pair, const struct np_ucp_order *order)
+{
+	(void)pair;
+	(void)order;
+	_exit(3);
+}
+
+static int refuse(struct np_ucp_pair *pair, const struct np_ucp_order *order)
+{
+	struct np_err why;
+
+	np_err_set(&why, -ENODEV, "selftest.no_gpu", "there is no GPU %s", order->pci);
+	np_ucp_pair_refuse(pair, &why);
+	return 1;
+}
+
+static int corrupt(struct np_ucp_pair *pair, const struct np_ucp_order *order)
+{
+	setenv("NP_TEST_CORRUPT", "70", 1);
+	return serve(pair, order);
+}
+
+static int other_base(struct np_ucp_pair *pair, const struct np_ucp_order *order)
+{
+	struct np_ucp_order other = *order;
+
+	other.base++;
+	return serve(pair, &other);
+}
+
+static int prove(int (*other)(struct np_ucp_pair *pair, const struct np_ucp_order *order),
+		 bool full, struct np_rung_result *result, struct np_err *err)
+{
+	struct np_ucp_order order = { .pci = "0000:17:00.0", .full = full, .base = 4711 };
+	struct np_ucp_pair pair;
+	int ret;
+
+	order.deadline_ms = np_now_ms() + 60000;
+	assert_int_equal(np_ucp_pair_start(&pair, other, err), 0);
+	assert_int_equal(np_ucp_pair_order(&pair, &order, err), 0);
+	ret = run_end(&pair, &order, result, err);
+	np_ucp_pair_stop(&pair);
+	return ret;
+}
+
+static void messages_go_both_ways(void **state)
+{
+	struct np_rung_result result;
+	struct np_err err;
+
+	(void)state;
+	if (prove(serve, false, &result, &err) != 0)
+		fail_msg("%s: %s", err.code, err.message);
+	assert_int_equal(result.n_sizes, 5);
+	assert_int_equal(result.sizes[4].size_bytes, 8 << 20);
+	for (size_t i = 0; i < result.n_sizes; i++)
+		assert_true(result.sizes[i].latency_us > 0 && result.sizes[i].bandwidth_MBps > 0);
+	assert_non_null(strstr(result.transport, "/memory"));
+}
+
+static void one_process_serves_twice(void **state)
+{
+	struct np_ucp_order order = { .base = 1 };
+	struct np_rung_result result;
+	struct np_ucp_pair pair;
+	struct np_err err;
+
+	(void)state;
+	order.deadline_ms = np_now_ms() + 60000;
+	assert_int_equal(np_ucp_pair_start(&pair, serve, &err), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(np_ucp_pair_order(&pair, &order, &err), 0);
+		assert_int_equal(run_end(&pair, &order, &result, &err), 0);
+		assert_int_equal(result.n_sizes, 5);
+	}
+	np_ucp_pair_stop(&pair);
+}
+
+static void the_other_process_ends(void **state)
+{
+	struct np_rung_result result;
+	struct np_err err;
+
+	(void)state;
+	assert_int_equal(prove(die, false, &result, &err), -EPIPE);
+	assert_string_equal(err.code, "selftest.peer_died");
+	assert_int_equal(prove(serve_and_die, false, &result, &err), -EPIPE);
+	assert_string_equal(err.code, "selftest.peer_died");
+	assert_true(result.n_sizes > 0 && result.n_sizes < 5);
+}
+
+static void the_other_process_refuses(void **state)
+{
+	struct np_rung_result result;
+	struct np_err err;
+
+	(void)state;
+	assert_int_equal(prove(refuse, false, &result, &err), -ENODEV);
+	assert_string_equal(err.code, "selftest.no_gpu");
+	assert_string_equal(err.message, "in the other process: there is no GPU 0000:17:00.0");
+}
+
+static void wrong_bytes_in_either_process(void **state)
+{
+	struct np_rung_result result;
+	struct np_err err;
+
+	(void)state;
+#ifdef NP_TEST_HOOKS
+	assert_int_equal(prove(corrupt, false, &result, &err), -EBADMSG);
+	assert_string_equal(err.code, "selftest.data_corrupt");
+	assert_non_null(strstr(err.message, "in the other process: message 70 "));
+#else
+	(void)corrupt;
+#endif
+	assert_int_equal(prove(other_base, false, &result, &err), -EBADMSG);
+	assert_string_equal(err.code, "selftest.data_corrupt");
+}
+
+/* What must carry and does not is another transport. */
+static void the_carrier_is_asked_for(void **state)
+{
+	struct np_ucp_order order = { .base = 5 };
+	struct np_rung_result result = { 0 };
+	struct np_ucp_spec spec;
+	struct np_ucp_pair pair;
+	struct np_err err;
+
+	(void)state;
+	order.deadline_ms = np_now_ms() + 60000;
+	spec = spec_of(&order);
+	spec.carriers = no_such;
+	assert_int_equal(np_ucp_pair_start(&pair, serve, &err), 0);
+	assert_int_equal(np_ucp_pair_order(&pair, &order, &err), 0);
+	assert_int_equal(np_ucp_pair_prove(&pair, &spec, order.base, &result, &err), -EPROTO);
+	assert_string_equal(err.code, "selftest.cuda_ipc.other_transport");
+	np_ucp_pair_stop(&pair);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(messages_go_both_ways),
+		cmocka_unit_test(one_process_serves_twice),
+		cmocka_unit_test(the_other_process_ends),
+		cmocka_unit_test(the_other_process_refuses),
+		cmocka_unit_test(wrong_bytes_in_either_process),
+		cmocka_unit_test(the_carrier_is_asked_for),
+	};
+
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+	/* after a failure the engine leaves UCX as it is (np_ucp_abandoned): no leaks to find */
+	fflush(NULL);
+	_exit(failed);
+}
