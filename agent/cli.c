@@ -47,6 +47,7 @@ enum option_id {
 	OPT_QUICK,
 	OPT_FULL,
 	OPT_ENV,
+	OPT_UCX_PREFIX,
 	OPT_CONFIG,
 	OPT_JSON,
 	OPT_TIMEOUT,
@@ -80,6 +81,8 @@ static const struct option {
 	{ "quick", NULL, "few sizes (the default)", NP_VERB_SELFTEST, OPT_QUICK },
 	{ "full", NULL, "all sizes", NP_VERB_SELFTEST, OPT_FULL },
 	{ "env", "NAME=VALUE", "variable for the rungs, may repeat", NP_VERB_SELFTEST, OPT_ENV },
+	{ "ucx-prefix", "DIR", "the UCX in DIR/lib (Conda, HPC-X) for the rungs", NP_VERB_SELFTEST,
+	  OPT_UCX_PREFIX },
 	{ "config", "FILE", "read this file instead of /etc/nodeprep/nodeprep.conf and conf.d",
 	  ALL_VERBS, OPT_CONFIG },
 	{ "json", NULL, "print one JSON document", ALL_VERBS, OPT_JSON },
@@ -177,6 +180,9 @@ static int set_option(struct np_cli *cli, enum option_id id, const char *value, 
 		return 0;
 	case OPT_TIMEOUT:
 		return set_timeout(cli, value, err);
+	case OPT_UCX_PREFIX:
+		cli->ucx_prefix = value;
+		return 0;
 	case OPT_ENV:
 		return set_env(cli, value, err);
 	case OPT_NO_SELFTEST:

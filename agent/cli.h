@@ -30,6 +30,7 @@ struct np_cli {
 	bool no_selftest, no_probe, force, dry_run;
 
 	const char *run_as;
+	const char *ucx_prefix;
 	bool as_root, quick, full;
 	struct np_strv env; /* NAME=VALUE */
 };

@@ -137,7 +137,10 @@ static void pass_log(const char *name, const struct np_buf *log)
 int np_helper_run(const struct np_helper *helper, const struct np_helper_job *job,
 		  struct np_child_result *result, struct np_err *err)
 {
-	static const char *const env[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", NULL };
+	_cleanup_free_ char *libraries =
+		job->library_path ? np_asprintf("LD_LIBRARY_PATH=%s", job->library_path) : NULL;
+	const char *const env[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", libraries,
+				    NULL };
 	const struct np_child_spec spec = {
 		.exec_fd = helper->program_fd,
 		.argv = job->argv,
@@ -154,6 +157,8 @@ int np_helper_run(const struct np_helper *helper, const struct np_helper_job *jo
 	char memlock[NP_MEMLOCK_STRLEN];
 	int r;
 
+	if (job->library_path && !libraries)
+		return np_err_nomem(err);
 	if (!job->quiet)
 		np_progress("%s", job->name);
 	r = np_child_run(&spec, result, err);
@@ -196,7 +201,7 @@ void np_helper_failure(const struct np_child_result *result, const char *who, in
 			   result->term_signal, strsignal(result->term_signal));
 	else
 		np_err_set(err, -EPROTO, "selftest.crashed",
-			   "%s ended with code %d and no result%s%.100s", who, result->exit_status,
+			   "%s ended with code %d and no result%s%.280s", who, result->exit_status,
 			   *line ? ": " : "", line);
 	np_err_hint(err, "run nodeprep selftest --verbose and read its log");
 }

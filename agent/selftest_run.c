@@ -111,12 +111,14 @@ static int run_step(struct runner *run, const struct np_ladder_step *step)
 	make_arguments(run->options, step, &args);
 	snprintf(name, sizeof(name), "selftest %s %s", step->rung, step->device);
 	r = np_helper_run(&run->helper,
-			  &(const struct np_helper_job){ .name = name,
-							 .argv = args.v,
-							 .as_root = step->as_root,
-							 .login_limit = true,
-							 .make_directory = true,
-							 .timeout_ms = run->options->timeout_ms },
+			  &(const struct np_helper_job){
+				  .name = name,
+				  .argv = args.v,
+				  .as_root = step->as_root,
+				  .login_limit = true,
+				  .library_path = step->as_root ? NULL : run->options->library_path,
+				  .make_directory = true,
+				  .timeout_ms = run->options->timeout_ms },
 			  &result, run->err);
 	if (r < 0)
 		return r;

@@ -16,6 +16,7 @@ struct np_rung_options {
 	bool force;		   /* also where somebody's job uses the HCA */
 	int timeout_ms;		   /* of each rung */
 	const struct np_strv *env; /* NAME=VALUE, may be NULL */
+	const char *library_path;  /* of another UCX (ucx_prefix.h), or NULL */
 };
 
 /*

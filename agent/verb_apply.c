@@ -177,11 +177,19 @@ static int wait_for_netdevs(struct apply *ap)
 /* Modules first: without them there may be no netdev to speak of. */
 static int load_modules(struct apply *ap)
 {
-	int changed = run_plan(ap, NP_PLAN_MODULES, NULL);
+	/* a second pass for what only a loaded module tells: the major of its node */
+	for (int pass = 0; pass < 2; pass++) {
+		int changed = run_plan(ap, NP_PLAN_MODULES, NULL), r;
 
-	if (changed < 0)
-		return changed;
-	return changed > 0 ? wait_for_netdevs(ap) : select_netdevs(ap);
+		if (changed < 0)
+			return changed;
+		if (changed == 0)
+			return pass == 0 ? select_netdevs(ap) : 0;
+		r = wait_for_netdevs(ap);
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 static int wait_for_fabric(struct apply *ap)

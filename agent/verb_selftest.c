@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/cli.h"
 #include "agent/ladder.h"
 #include "agent/selftest_run.h"
+#include "agent/ucx_prefix.h"
 #include "base/user.h"
 
 #define DEFAULT_RUNG_TIMEOUT_S 60
@@ -72,10 +75,18 @@ int np_verb_selftest(const struct np_cli *cli, struct np_config *cfg, struct np_
 		.timeout_ms = 1000 * (cli->timeout_s > 0 ? cli->timeout_s : DEFAULT_RUNG_TIMEOUT_S),
 		.env = &cli->env,
 	};
+	char library_path[2 * PATH_MAX + 32];
 	int r = check_usage(cli, &result->error);
 
 	if (r < 0)
 		return np_verb_fail(result, NP_EXIT_USAGE);
+	if (cli->ucx_prefix) {
+		r = np_ucx_prefix_path(cli->ucx_prefix, cli->as_root && geteuid() == 0,
+				       library_path, sizeof(library_path), &result->error);
+		if (r < 0)
+			return np_verb_fail(result, r == -EACCES ? NP_EXIT_REFUSED : NP_EXIT_USAGE);
+		options.library_path = library_path;
+	}
 	r = np_observe(cfg, NP_OBSERVE_PATHS, &facts, &result->error);
 	if (r < 0)
 		return np_verb_fail(result, NP_EXIT_INTERNAL);

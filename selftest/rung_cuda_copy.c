@@ -46,10 +46,11 @@ static int prove(const struct np_gpu_set *set, const struct np_gpu_dev *gpu,
 	if (ret < 0)
 		return ret;
 	np_rung_ok(result,
-		   "GPU%zu, %s: %s to %s in GPU memory verified both ways over UCX cuda_copy, from "
-		   "GPU to host and from host to GPU",
+		   "GPU%zu, %s: %s to %s in GPU memory verified both ways over UCX %s cuda_copy, "
+		   "from GPU to host and from host to GPU",
 		   gpu->number, gpu->name, np_size_str(result->sizes[0].size_bytes, first),
-		   np_size_str(result->sizes[result->n_sizes - 1].size_bytes, last));
+		   np_size_str(result->sizes[result->n_sizes - 1].size_bytes, last),
+		   ucp_get_version_string());
 	return 0;
 }
 

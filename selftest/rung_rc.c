@@ -84,10 +84,11 @@ static void run_port(const struct np_rung_options *options, const struct np_ca *
 		return;
 	}
 	np_rung_ok(result,
-		   "%s to %s verified both ways over UCX rc through %s, looped back in the HCA",
+		   "%s to %s verified both ways over UCX %s rc through %s, looped back in the "
+		   "HCA",
 		   np_size_str(result->sizes[0].size_bytes, first),
 		   np_size_str(result->sizes[result->n_sizes - 1].size_bytes, last),
-		   result->device);
+		   ucp_get_version_string(), result->device);
 }
 
 int np_rung_rc(const struct np_rung_options *options, struct np_rung_report *report,

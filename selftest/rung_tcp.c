@@ -143,12 +143,13 @@ int np_rung_tcp(const struct np_rung_options *options, struct np_rung_report *re
 		np_rung_fail(result, &why);
 		return 0;
 	}
-	np_rung_ok(result,
-		   "%s to %s verified both ways over UCX tcp on %s (%s); the kernel delivers a "
-		   "node's own address through lo: this proves the address and UCX's TCP, not the "
-		   "wire",
-		   np_size_str(result->sizes[0].size_bytes, first),
-		   np_size_str(result->sizes[result->n_sizes - 1].size_bytes, last),
-		   options->netdev, address);
+	np_rung_ok(
+		result,
+		"%s to %s verified both ways over UCX %s tcp on %s (%s); the kernel delivers "
+		"a node's own address through lo: this proves the address and UCX's TCP, not the "
+		"wire",
+		np_size_str(result->sizes[0].size_bytes, first),
+		np_size_str(result->sizes[result->n_sizes - 1].size_bytes, last),
+		ucp_get_version_string(), options->netdev, address);
 	return 0;
 }

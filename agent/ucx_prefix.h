@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NP_AGENT_UCX_PREFIX_H
+#define NP_AGENT_UCX_PREFIX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+
+/*
+ * --ucx-prefix DIR: the UCX of a Conda environment, of HPC-X or of a build of one's own
+ * for the self-test, in place of the one that is installed.
+ */
+
+/* The library path for @dir in @out: its lib or lib64, whichever has libucp.so.0.
+ * @as_root: the rungs run as root, so that the directories and the library must be root's
+ * and writable by nobody else.
+ * Returns 0; -EINVAL with usage.ucx_prefix (not absolute, a colon in it, no UCX there);
+ * -EACCES with selftest.prefix_unsafe. */
+int np_ucx_prefix_path(const char *dir, bool as_root, char *out, size_t size,
+		       struct np_err *err) np_must_check;
+
+#endif
