@@ -205,15 +205,14 @@ static json_t *verdict(const struct np_ucx_view *view, const struct np_ucx_wante
 		       const struct gpu_side *g, const char *rc)
 {
 	struct np_ucx_evidence evidence = { .device_error = device_error(g, wanted->name, rc) };
-	_cleanup_free_ char *path = NULL;
+	char folder[NP_UCX_PATH_MAX], path[NP_UCX_PATH_MAX], why[320];
 	struct np_ucx_verdict v;
-	char why[320];
 
-	if (wanted->module && !np_strv_has(&view->components, wanted->component))
-		path = np_ucx_module_path(view->path, wanted->module);
-	evidence.module_path = path;
+	if (wanted->module && !np_strv_has(&view->components, wanted->component) &&
+	    np_ucx_find_module(wanted->module, folder, path))
+		evidence.module_path = path;
 	/* once more what UCX has tried and told nobody of */
-	if (path && !dlopen(path, RTLD_NOW | RTLD_LOCAL))
+	if (evidence.module_path && !dlopen(path, RTLD_NOW | RTLD_LOCAL))
 		evidence.module_error = np_printable(dlerror(), why, sizeof(why));
 	np_ucx_judge(view, wanted, &evidence, g->brief, &v);
 	return json_pack("{s:s, s:s, s:o}", "transport", wanted->name, "status",
