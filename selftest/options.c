@@ -57,11 +57,11 @@ enum option {
 };
 
 /* In the order of enum option; up to ENV they take a value. */
-static const char *const names[] = { "--device", "--peer",    "--gpu",	      "--gid-index",
-				     "--netdev", "--address", "--timeout-ms", "--env",
-				     "--quick",	 "--full",    "--list",	      "--libraries",
-				     "--brief",	 "--verbose", "--version",    "--help",
-				     NULL };
+static const char *const names[] = { "--device",    "--peer",	 "--gpu",	 "--gid-index",
+				     "--netdev",    "--address", "--timeout-ms", "--env",
+				     "--quick",	    "--full",	 "--force",	 "--list",
+				     "--libraries", "--brief",	 "--verbose",	 "--version",
+				     "--help",	    NULL };
 
 static bool takes_value(enum option option)
 {
