@@ -169,14 +169,29 @@ static void judge_pair(const struct np_ladder_step *step, json_t *entry)
 		json_object_set_new(entry, "status", json_string("warn"));
 }
 
+/* Jobs may bring their own UCX, and gdrcopy is for those who want it: what the installed
+ * one lacks is no fault of the node, unless the rung was asked for by name. */
+static void judge_lacking(const struct np_rung_options *options, const struct np_ladder_step *step,
+			  json_t *entry)
+{
+	const char *code = json_string_value(json_object_get(entry, "code"));
+
+	if (!np_strv_has(options->rungs, step->rung) &&
+	    (np_streq(code, "ucx.built_without") ||
+	     (np_streq(code, "ucx.transport_missing") && np_streq(step->rung, "gdr_copy"))))
+		json_object_set_new(entry, "status", json_string("skip"));
+}
+
 static void judge(const struct np_config *cfg, const struct np_facts *facts,
-		  const struct np_ladder_step *step, json_t *entry)
+		  const struct np_rung_options *options, const struct np_ladder_step *step,
+		  json_t *entry)
 {
 	double floor = np_config_floor(cfg, step->rung), rate = 0;
 	char label[168];
 
 	json_object_set_new(entry, "device", json_string(np_ladder_label(step, label)));
 	judge_pair(step, entry);
+	judge_lacking(options, step, entry);
 	for (size_t i = 0; i < facts->cas.n; i++) {
 		const struct np_ca *ca = &facts->cas.v[i];
 
@@ -219,7 +234,7 @@ int np_selftest_run(const struct np_config *cfg, const struct np_facts *facts,
 		} else {
 			r = run_step(&run, step);
 			if (r == 0)
-				judge(cfg, facts, step,
+				judge(cfg, facts, options, step,
 				      json_array_get(entries, json_array_size(entries) - 1));
 		}
 	}

@@ -239,10 +239,12 @@ static bool is_heavy(const char *rung)
 	return !np_streq(rung, "cuda") && !np_streq(rung, "gdrapi");
 }
 
-/* Entries for GPUs that others use; they are wanted no more. */
-static int spare_busy(const char *rung, struct np_gpu_set *set, size_t *usable,
+/* Entries for GPUs that others use; they are wanted no more. Of nccl, which has one entry
+ * for all, no GPU is then. */
+static int spare_busy(const char *rung, const char *device, struct np_gpu_set *set, size_t *usable,
 		      struct np_rung_report *report, struct np_err *err)
 {
+	bool whole = np_streq(rung, "nccl");
 	np_auto_nvml struct np_nvml nvml = { 0 };
 
 	if (!np_nvml_open(&nvml))
@@ -263,11 +265,13 @@ static int spare_busy(const char *rung, struct np_gpu_set *set, size_t *usable,
 			   gpu->name, users, users == 1 ? "" : "es", users == 1 ? "uses" : "use",
 			   pid);
 		np_err_hint(&why, "try again when the job has ended, or with --force");
-		ret = verdict(rung, gpu->pci, true, &why, report, err);
+		ret = verdict(rung, whole ? device : gpu->pci, true, &why, report, err);
 		if (ret < 0)
 			return ret;
 		set->wanted[i] = false;
-		(*usable)--;
+		*usable = whole ? 0 : *usable - 1;
+		if (whole)
+			break;
 	}
 	return 0;
 }
@@ -295,7 +299,7 @@ int np_gpu_set_open(const char *rung, const struct np_rung_options *options, str
 	if (ret == 0)
 		ret = judge(rung, set, cuda < 0 ? &no_driver : NULL, &usable, report, err);
 	if (ret == 0 && usable > 0 && is_heavy(rung) && !options->force)
-		ret = spare_busy(rung, set, &usable, report, err);
+		ret = spare_busy(rung, options->device, set, &usable, report, err);
 	if (ret < 0 || usable > 0 || report->n > 0)
 		return ret < 0 ? ret : usable > 0;
 	/* a driver that fails for another reason than want of a GPU has found one */
