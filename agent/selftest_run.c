@@ -215,10 +215,10 @@ int np_selftest_run(const struct np_config *cfg, const struct np_facts *facts,
 	struct runner run = { .options = options, .entries = entries, .err = err };
 	int r = np_helper_open(options->run_as, options->as_root, &run.helper, err);
 
-	if (r == 0)
+	if (r == 0) {
 		np_helper_find_limit(&run.helper);
-	if (r == 0)
 		r = np_rdma_users_observe(0, &users, err);
+	}
 	if (r == 0)
 		r = np_ladder_make(cfg, facts, sel, options->rungs, &users, options->force, &ladder,
 				   err);

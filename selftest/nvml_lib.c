@@ -8,12 +8,9 @@
 #define SUCCESS	      0 /* nvmlReturn_t */
 #define PROCESSES_MAX 64
 
-/* nvmlProcessInfo_t of nvmlDeviceGetComputeRunningProcesses_v3 */
-struct process_info {
-	unsigned int pid;
-	unsigned long long used_bytes;
-	unsigned int gpu_instance, compute_instance;
-};
+/* nvmlProcessInfo_t of nvmlDeviceGetComputeRunningProcesses_v3: a PID and, aligned, its
+ * bytes of GPU memory and two instance numbers */
+#define PROCESS_WORDS 3
 
 bool np_nvml_open(struct np_nvml *nvml)
 {
@@ -47,7 +44,7 @@ void np_nvml_close(struct np_nvml *nvml)
 
 int np_nvml_users(const struct np_nvml *nvml, const char *pci, unsigned int *pid)
 {
-	struct process_info infos[PROCESSES_MAX];
+	uint64_t infos[PROCESSES_MAX][PROCESS_WORDS];
 	unsigned int n = PROCESSES_MAX;
 	void *device = NULL;
 
@@ -56,6 +53,6 @@ int np_nvml_users(const struct np_nvml *nvml, const char *pci, unsigned int *pid
 	    nvml->processes(device, &n, infos) != SUCCESS || n > PROCESSES_MAX)
 		return -1;
 	if (n > 0)
-		*pid = infos[0].pid;
+		memcpy(pid, infos[0], sizeof(*pid));
 	return (int)n;
 }
