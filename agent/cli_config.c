@@ -45,7 +45,8 @@ static int add_users(const struct np_cli *cli, struct np_config *cfg, struct np_
 {
 	np_auto_strv struct np_strv all = { 0 };
 
-	for (size_t i = 0; i < cli->users.n; i++)
+	/* show asks about a user, it does not give one a file */
+	for (size_t i = 0; i < cli->users.n && cli->verb->bit != NP_VERB_SHOW; i++)
 		if (np_strv_add(&cfg->users, cli->users.v[i]) < 0)
 			return np_err_nomem(err);
 	/* each once, in order; a user that does not exist is a fault of the usage */
