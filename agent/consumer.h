@@ -52,7 +52,9 @@ struct np_consumer {
 	struct {
 		bool known;
 		struct np_memlock limit;
+		char text[64]; /* as a unit has it, in place of limit */
 		char source[NP_LIMIT_SOURCE];
+		int line;
 	} memlock;
 	struct np_checks notes; /* what could not be read or told; target: a file */
 };

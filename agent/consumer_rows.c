@@ -385,15 +385,16 @@ static int add_libraries(const struct np_consumer *c, json_t *rows)
 
 static int add_memlock(const struct np_consumer *c, json_t *rows)
 {
-	char soft[NP_MEMLOCK_STRLEN], hard[NP_MEMLOCK_STRLEN], value[2 * NP_MEMLOCK_STRLEN + 16];
+	char soft[NP_MEMLOCK_STRLEN], hard[NP_MEMLOCK_STRLEN], value[2 * NP_MEMLOCK_STRLEN + 64];
 
 	if (!c->memlock.known)
 		return 0;
 	snprintf(value, sizeof(value), "soft %s, hard %s",
 		 np_memlock_str(c->memlock.limit.soft, soft),
 		 np_memlock_str(c->memlock.limit.hard, hard));
-	return add_row(rows, c, "limits", "memlock", value,
-		       json_pack("{s:o, s:n}", "file", np_json_text(c->memlock.source), "line"),
+	return add_row(rows, c, "limits", "memlock", c->memlock.text[0] ? c->memlock.text : value,
+		       json_pack("{s:o, s:o}", "file", np_json_text(c->memlock.source), "line",
+				 c->memlock.line ? json_integer(c->memlock.line) : json_null()),
 		       NULL, NULL);
 }
 

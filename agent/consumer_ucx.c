@@ -150,27 +150,50 @@ static bool takes(const char *list, const char *name)
 	return found != (*list == '^');
 }
 
+static const char *const tcp[] = { "tcp", NULL };
+
+bool np_ucx_tcp_has_device(const char *tls, const char *net_devices, const struct np_selection *sel,
+			   const struct np_facts *facts)
+{
+	if (*tls == '^' || !has(tls, tcp))
+		return true;
+	for (size_t i = 0; i < facts->netdevs.n; i++)
+		if (is_usable(&facts->netdevs.v[i]) &&
+		    (!net_devices || takes(net_devices, facts->netdevs.v[i].name)))
+			return true;
+	for (size_t i = 0; sel && i < sel->n_netdevs; i++)
+		if (sel->netdevs[i].n_addrs > 0 &&
+		    (!net_devices || takes(net_devices, sel->netdevs[i].dev->name)))
+			return true;
+	/* names of netdevs that were not looked at: nothing is known against them */
+	for (size_t i = 0; sel && i < facts->netdev_names.n; i++)
+		if (!np_netdevs_find(&facts->netdevs, facts->netdev_names.v[i]) &&
+		    (!net_devices || takes(net_devices, facts->netdev_names.v[i])))
+			return true;
+	return false;
+}
+
+void np_ucx_tcp_unusable(const char *net_devices, const char *target, struct np_checks *out)
+{
+	np_checks_add(
+		out, "file", target, NP_CHECK_WARN, "ucx.tcp_unusable",
+		"add the IPoIB netdev to UCX_NET_DEVICES, and give it an address",
+		"UCX_TLS lists tcp, but %s%.100s leaves it no network interface that is up and has an address: Dask hangs",
+		net_devices ? "UCX_NET_DEVICES=" : "this node", net_devices ? net_devices : "");
+}
+
 void np_ucx_judge_tls(const char *tls, const char *net_devices, const char *target,
 		      const struct np_facts *facts, struct np_checks *out)
 {
-	static const char *const tcp[] = { "tcp", NULL }, *const all[] = { "all", "ALL", NULL },
+	static const char *const all[] = { "all", "ALL", NULL },
 				 *const shared[] = { "sm",  "shm",   "posix", "sysv",
 						     "cma", "xpmem", "knem",  NULL },
 				 *const self[] = { "self", NULL };
-	bool usable = false;
 
 	if (!tls || *tls == '^')
 		return;
-	for (size_t i = 0; i < facts->netdevs.n; i++)
-		usable |= is_usable(&facts->netdevs.v[i]) &&
-			  (!net_devices || takes(net_devices, facts->netdevs.v[i].name));
-	if (has(tls, tcp) && !usable)
-		np_checks_add(
-			out, "file", target, NP_CHECK_WARN, "ucx.tcp_unusable",
-			"add the IPoIB netdev to UCX_NET_DEVICES, and give it an address",
-			"UCX_TLS lists tcp, but UCX_NET_DEVICES%s%.100s leaves it no network interface that is up and has an address: Dask hangs",
-			net_devices ? "=" : " is not set and this node",
-			net_devices ? net_devices : "");
+	if (!np_ucx_tcp_has_device(tls, net_devices, NULL, facts))
+		np_ucx_tcp_unusable(net_devices, target, out);
 	if (!has(tls, all) && !(has(tls, shared) && has(tls, self)))
 		np_checks_add(
 			out, "file", target, NP_CHECK_OK, "ucx.no_shared_memory", NULL,

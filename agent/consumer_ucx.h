@@ -3,6 +3,7 @@
 #define NP_AGENT_CONSUMER_UCX_H
 
 #include "agent/consumer.h"
+#include "agent/select.h"
 
 /* UCX's reading of ucx.conf, and what its variables mean on this node. Pure. */
 
@@ -17,6 +18,11 @@ void np_ucx_conf_settings(struct np_settings *list, const char *file, const char
  * ucx.tcp_unusable, ucx.no_shared_memory. */
 void np_ucx_judge_tls(const char *tls, const char *net_devices, const char *target,
 		      const struct np_facts *facts, struct np_checks *out);
+/* False: tcp is listed, and @net_devices (NULL: not set) leaves it no netdev that is up
+ * with an address. With @sel those count too that are about to get one. */
+bool np_ucx_tcp_has_device(const char *tls, const char *net_devices, const struct np_selection *sel,
+			   const struct np_facts *facts);
+void np_ucx_tcp_unusable(const char *net_devices, const char *target, struct np_checks *out);
 /* The devices of UCX_NET_DEVICES that are here and usable, and what is wrong with the
  * others: ucx.net_device_unusable. */
 int np_ucx_judge_net_devices(const char *value, const char *target, const struct np_facts *facts,

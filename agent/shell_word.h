@@ -71,4 +71,25 @@ void np_sh_assign(struct np_sh_text *t, enum np_sh_mode mode, int line, const ch
 
 enum np_sh_mode np_sh_under(enum np_sh_mode outer, enum np_sh_tri condition);
 
+#define NP_SH_WORDS_MAX 256
+
+struct np_sh_words {
+	struct np_sh_word v[NP_SH_WORDS_MAX];
+	size_t n;
+};
+
+static inline enum np_sh_tri np_sh_not(enum np_sh_tri a)
+{
+	return a == NP_SH_UNKNOWN ? a : a == NP_SH_YES ? NP_SH_NO : NP_SH_YES;
+}
+
+/* Something was not followed. */
+void np_sh_note(struct np_sh_text *t, int line, const char *what);
+
+/* A simple command; whether it succeeds. */
+enum np_sh_tri np_sh_run(struct np_sh_text *t, enum np_sh_mode mode, struct np_sh_words *w);
+
+/* Another file, where a command sources one. 0 or a negative errno. */
+int np_sh_scan_file(struct np_sh *sh, const char *path, enum np_sh_mode mode);
+
 #endif
