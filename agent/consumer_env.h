@@ -32,7 +32,7 @@ struct np_settings {
 };
 
 /* A hostile file may go round in loops. */
-#define NP_SETTINGS_MAX 8192
+#define NP_SETTINGS_MAX 2048
 
 /* Adds a copy; @value NULL takes the variable away. NULL when it was lost. */
 struct np_setting *np_settings_add(struct np_settings *list, const char *name, const char *value,

@@ -8,7 +8,7 @@
 
 #include "agent/shell_word.h"
 
-#define STEPS_MAX   20000
+#define STEPS_MAX   10000
 #define DEPTH_MAX   10
 #define NESTING_MAX 64
 static void words_free(struct np_sh_words **words)
@@ -180,6 +180,7 @@ static void for_body(struct np_sh_text *t, enum np_sh_mode mode, int nesting, co
 		np_sh_assign(t, mode, line, name, items->v[i], false);
 		list(t, mode, "done", nesting);
 	}
+	t->sh->out->failed |= t->sh->steps >= STEPS_MAX;
 	if (items->n == 0 || t->returned)
 		list(t, NP_SH_SILENT, "done", nesting);
 	take_keyword(t, "done");
@@ -316,10 +317,8 @@ static enum np_sh_tri simple(struct np_sh_text *t, enum np_sh_mode mode, int nes
 			skip_redirection(t);
 			continue;
 		}
-		if (!np_sh_read_word(t, mode, brackets, word)) {
-			np_sh_word_done(word);
+		if (!np_sh_read_word(t, mode, brackets, word))
 			break;
-		}
 		/* 2>file */
 		if (!word->quoted && word->text.len == 1 && strchr("012", *text_of(word)) &&
 		    (np_sh_peek(t, 0) == '>' || np_sh_peek(t, 0) == '<')) {
@@ -441,7 +440,7 @@ static enum np_sh_tri list(struct np_sh_text *t, enum np_sh_mode mode, const cha
 		if (at_end(t, ends) && !(np_sh_peek(t, 0) == ';' && !ends))
 			return status;
 		if (nesting >= NESTING_MAX || t->sh->steps++ >= STEPS_MAX) {
-			t->sh->out->failed |= t->sh->steps >= STEPS_MAX;
+			t->sh->out->failed = true;
 			t->pos = t->len;
 			return NP_SH_UNKNOWN;
 		}

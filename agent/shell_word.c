@@ -439,5 +439,8 @@ bool np_sh_read_word(struct np_sh_text *t, enum np_sh_mode mode, bool raw, struc
 	}
 	np_buf_str(&word->text, "");
 	t->sh->out->failed |= word->text.failed;
-	return t->pos > from && !word->text.failed;
+	if (t->pos > from && !word->text.failed)
+		return true;
+	np_sh_word_done(word);
+	return false;
 }

@@ -55,7 +55,7 @@ int np_sh_peek(const struct np_sh_text *t, size_t ahead);
 void np_sh_take(struct np_sh_text *t);
 
 /* Reads a word, if one stands there; blanks are not skipped. With @raw operators are part
- * of it (in [[ ]]). False: there is none. */
+ * of it (in [[ ]]). False: there is none, and nothing to free. */
 bool np_sh_read_word(struct np_sh_text *t, enum np_sh_mode mode, bool raw, struct np_sh_word *word);
 
 /* What is known of a variable. */
