@@ -59,8 +59,9 @@ struct np_consumer {
 	struct np_checks notes; /* what could not be read or told; target: a file */
 };
 
-/* What @user gets at login. -ENOENT with usage.user. */
-int np_consumer_user(const char *user, struct np_consumer *out, struct np_err *err) np_must_check;
+/* What this user gets at login. -ENOENT with usage.user. */
+int np_consumer_user(const char *user_name, struct np_consumer *out,
+		     struct np_err *err) np_must_check;
 /* What the system unit @unit gets; ".service" may be left out. -ENOENT with
  * "show.no_unit". */
 int np_consumer_unit(const char *unit, struct np_consumer *out, struct np_err *err) np_must_check;

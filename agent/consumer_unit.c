@@ -99,7 +99,7 @@ static int escaped(const char **s)
 	int c = (unsigned char)**s;
 
 	if (found && **s)
-		c = to[found - from];
+		c = (unsigned char)to[found - from];
 	(*s)++;
 	return c;
 }

@@ -79,7 +79,7 @@ static void scan_shell(const struct np_reader *reader, const char *shell)
 	}
 }
 
-int np_consumer_user(const char *name, struct np_consumer *out, struct np_err *err)
+int np_consumer_user(const char *user_name, struct np_consumer *out, struct np_err *err)
 {
 	np_auto_user struct np_user user = { 0 };
 	np_auto_buf struct np_buf text = { 0 };
@@ -88,7 +88,7 @@ int np_consumer_user(const char *name, struct np_consumer *out, struct np_err *e
 	int r;
 
 	memset(out, 0, sizeof(*out));
-	r = np_user_by_name(name, &user, err);
+	r = np_user_by_name(user_name, &user, err);
 	if (r < 0)
 		return r;
 	out->kind = NP_CONSUMER_USER;

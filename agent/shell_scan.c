@@ -395,12 +395,10 @@ static enum np_sh_tri and_or(struct np_sh_text *t, enum np_sh_mode mode, int nes
 		go = c == '&' ? status : np_sh_not(status);
 		right = pipeline(t, np_sh_under(mode, go), nesting);
 		/* only where the left side does not decide it does the right one */
-		if (go == NP_SH_YES)
-			status = right;
-		else if (go == NP_SH_UNKNOWN && right != (c == '&' ? NP_SH_NO : NP_SH_YES))
-			status = NP_SH_UNKNOWN;
+		if (go == NP_SH_YES || right == (c == '&' ? NP_SH_NO : NP_SH_YES))
+			status = go == NP_SH_NO ? status : right;
 		else if (go == NP_SH_UNKNOWN)
-			status = right;
+			status = NP_SH_UNKNOWN;
 	}
 	if (np_sh_peek(t, 0) == '&')
 		np_sh_take(t);
@@ -453,9 +451,9 @@ static enum np_sh_tri list(struct np_sh_text *t, enum np_sh_mode mode, const cha
 }
 
 int np_shell_scan(const struct np_scan_spec *spec, const char *path, bool certain,
-		  struct np_settings *out)
+		  struct np_settings *settings)
 {
-	struct np_sh sh = { .spec = spec, .out = out };
+	struct np_sh sh = { .spec = spec, .out = settings };
 	int r = np_sh_scan_file(&sh, path, certain ? NP_SH_RUN : NP_SH_MAYBE);
 
 	np_strv_done(&sh.exported);

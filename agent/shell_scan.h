@@ -32,11 +32,11 @@ struct np_scan_spec {
 	const struct np_scan_files *files;
 };
 
-/* Scans @path as the shell would source it, and what it sources, after what @list has
+/* Scans @path as the shell would source it, and what it sources, after what @settings have
  * already. @certain false: the shell may not read it (interactive ones alone). Everything
- * that was lost for want of memory or by a limit is in list->failed. Returns 0, or
+ * that was lost for want of memory or by a limit is in settings->failed. Returns 0, or
  * -ENOENT and the like when @path cannot be read. */
 int np_shell_scan(const struct np_scan_spec *spec, const char *path, bool certain,
-		  struct np_settings *list);
+		  struct np_settings *settings);
 
 #endif

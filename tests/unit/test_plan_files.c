@@ -205,6 +205,7 @@ static void test_nccl_given_values(void **state)
 	begin(&s, NULL);
 	set(&s, "nccl", "socket_ifname", "eth0,eth1");
 	set(&s, "nccl", "ib_hca", "^mlx5_9");
+	fb_addr(fb_netdev(&s.facts, "eth1", 9, ""), "192.0.2.1/24", 0);
 	plan(&s);
 	assert_string_equal(content(&s, "/etc/nccl.conf"),
 			    "NCCL_SOCKET_IFNAME=eth0,eth1\nNCCL_IB_HCA=^mlx5_9\n");
