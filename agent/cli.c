@@ -19,7 +19,10 @@ const struct np_verb np_verbs[] = {
 	  "Exit code 0 when the node is ready and as configured, 1 when not.\n", NP_VERB_CHECK,
 	  np_verb_check },
 	{ "selftest", "[RUNG...]", "prove the data paths",
-	  "Rungs: tcp (UCX over the IPoIB address), rc (UCX over each wanted port).\n"
+	  "Rungs, all of them without an argument:\n"
+	  "umad (the port answers management), verbs (RC queue pairs), rc (UCX over each\n"
+	  "wanted port), tcp (UCX over the IPoIB address); with GPUs cuda, cuda_copy,\n"
+	  "cuda_ipc, gdrapi, gdr_copy, gdr_rdma, nccl.\n"
 	  "A rung that is named and has to skip makes the exit code 1.\n",
 	  NP_VERB_SELFTEST, np_verb_selftest },
 	{ "show", "[ports|netdevs|modules|gpus|libraries|topology|config]...", "show the facts",
