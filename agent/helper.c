@@ -171,8 +171,8 @@ int np_helper_run(const struct np_helper *helper, const struct np_helper_job *jo
 		np_debug("%s: memlock %s is all that can be given here", job->name,
 			 np_memlock_str(result->memlock.soft, memlock));
 	if (result->interrupted)
-		return np_err_set(err, -EINTR, "internal.interrupted", "%s: interrupted by a signal",
-				  job->name);
+		return np_err_set(err, -EINTR, "internal.interrupted",
+				  "%s: interrupted by a signal", job->name);
 	return 0;
 }
 
