@@ -48,6 +48,9 @@ int np_config_set_module_options(const struct np_config_site *s, const char *val
 	for (const char *c = value; *c; c++)
 		if (*c < ' ' || *c > '~')
 			return np_config_bad_value(s, value, "NAME=VALUE ... in plain text");
+	/* modprobe.d would go on with the next line: another module's options */
+	if (*value && value[strlen(value) - 1] == '\\')
+		return np_config_bad_value(s, value, "NAME=VALUE ..., without a \\ at the end");
 	if (!np_strcpy(want->options, sizeof(want->options), value))
 		return np_config_bad_value(s, value, "at most 159 characters");
 	return 0;

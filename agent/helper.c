@@ -172,7 +172,7 @@ int np_helper_run(const struct np_helper *helper, const struct np_helper_job *jo
 			 np_memlock_str(result->memlock.soft, memlock));
 	if (result->interrupted)
 		return np_err_set(err, -EINTR, "internal.interrupted",
-				  "interrupted during the self-test");
+				  "%s: interrupted by a signal", job->name);
 	return 0;
 }
 

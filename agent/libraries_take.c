@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TEXT_MAX 700
+#include "agent/json_text.h"
+
 #define LIST_MAX 2048
 
 const char *const np_library_names[] = { "ucx", "cuda", "gdrapi", "nccl", "ibverbs", NULL };
@@ -35,29 +36,6 @@ static bool is_one_of(const char *word, const char *const *words)
 	return false;
 }
 
-/* One line of sensible length; jansson has seen to it that it is UTF-8. */
-static bool is_line(const json_t *value)
-{
-	const char *s = json_string_value(value);
-
-	if (!s || !*s || strlen(s) > TEXT_MAX)
-		return false;
-	for (; *s; s++)
-		if ((unsigned char)*s < 0x20 || *s == 0x7f)
-			return false;
-	return true;
-}
-
-static bool is_code(const char *s)
-{
-	static const char lower[] = "abcdefghijklmnopqrstuvwxyz";
-	size_t len = strlen(s);
-
-	return len < sizeof(((struct np_err *)0)->code) && strchr(lower, s[0]) &&
-	       strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_.") == len && s[len - 1] != '.' &&
-	       !strstr(s, "..");
-}
-
 static bool are_lines(const json_t *list)
 {
 	const json_t *item;
@@ -66,7 +44,7 @@ static bool are_lines(const json_t *list)
 	if (!json_is_array(list) || json_array_size(list) > LIST_MAX)
 		return false;
 	json_array_foreach (list, i, item)
-		if (!is_line(item))
+		if (!np_json_is_line(item))
 			return false;
 	return true;
 }
@@ -75,7 +53,7 @@ static bool is_plain(const json_t *value, const struct member *m)
 {
 	switch (m->kind) {
 	case TEXT:
-		return is_line(value);
+		return np_json_is_line(value);
 	case WORD:
 		return json_is_string(value) && is_one_of(json_string_value(value), m->words);
 	case COUNT:
@@ -241,7 +219,7 @@ static bool is_consistent(const json_t *one, const char *name)
 	bool has_ucx = json_is_object(json_object_get(one, "ucx"));
 	bool has_gdrapi = json_is_object(json_object_get(one, "gdrapi"));
 
-	if (!np_streq(text_of(one, "name"), name) || (code && !is_code(code)) ||
+	if (!np_streq(text_of(one, "name"), name) || (code && !np_json_is_code(code)) ||
 	    (!code != !text_of(one, "message")))
 		return false;
 	if (!loaded && !code)

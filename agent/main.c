@@ -29,6 +29,9 @@ static int print_text(const struct np_buf *out)
 
 static int exit_code(const struct np_result *result)
 {
+	/* whatever it was doing: it has been stopped, and nothing of it is left */
+	if (result->error.num == -EINTR && np_interrupted())
+		return NP_EXIT_ROLLED_BACK;
 	if (result->error.num)
 		return result->exit ? (int)result->exit : NP_EXIT_INTERNAL;
 	return (int)result->exit;

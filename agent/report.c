@@ -6,14 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static json_t *text(const char *s)
-{
-	json_t *value = json_string(s);
-	char shown[1024];
-
-	/* names and contents from outside need not be UTF-8 */
-	return value ? value : json_string(np_printable(s, shown, sizeof(shown)));
-}
+#include "agent/json_text.h"
 
 static int add_action(json_t *list, const struct np_action *a)
 {
@@ -21,18 +14,19 @@ static int add_action(json_t *list, const struct np_action *a)
 
 	return json_array_append_new(list,
 				     json_pack("{s:s, s:o, s:o, s:o, s:s}", "id", np_action_id(a),
-					       "target", text(np_action_target(a)), "from",
-					       text(np_action_from(a, from, sizeof(from))), "to",
-					       text(np_action_to(a, to, sizeof(to))), "status",
-					       np_action_status_str(a->status)));
+					       "target", np_json_text(np_action_target(a)), "from",
+					       np_json_text(np_action_from(a, from, sizeof(from))),
+					       "to", np_json_text(np_action_to(a, to, sizeof(to))),
+					       "status", np_action_status_str(a->status)));
 }
 
 static int add_check(json_t *list, const struct np_check *c)
 {
-	return json_array_append_new(
-		list, json_pack("{s:s, s:o, s:s, s:s, s:o, s:o}", "id", c->id, "target",
-				text(c->target), "status", np_check_status_str(c->status), "code",
-				c->code, "message", text(c->message), "hint", text(c->hint)));
+	return json_array_append_new(list, json_pack("{s:s, s:o, s:s, s:s, s:o, s:o}", "id", c->id,
+						     "target", np_json_text(c->target), "status",
+						     np_check_status_str(c->status), "code",
+						     c->code, "message", np_json_text(c->message),
+						     "hint", np_json_text(c->hint)));
 }
 
 json_t *np_report_json(const struct np_result *r)
@@ -54,8 +48,8 @@ json_t *np_report_json(const struct np_result *r)
 		bad |= json_object_set_new(doc, "error",
 					   json_pack("{s:s, s:o, s:o}", "code",
 						     r->error.code[0] ? r->error.code : "internal",
-						     "message", text(r->error.message), "hint",
-						     text(r->error.hint)));
+						     "message", np_json_text(r->error.message),
+						     "hint", np_json_text(r->error.hint)));
 	if (!doc || bad) {
 		json_decref(doc);
 		return NULL;

@@ -4,13 +4,15 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/json_text.h"
+
 json_t *np_selftest_entry(const char *rung, const char *device, const char *status,
 			  const char *code, const char *message, const char *hint)
 {
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:n, s:n, s:n, s:[]}", "rung", rung,
-			 "device", device, "transport", "", "status", status, "code", code,
-			 "message", message, "hint", hint, "size_bytes", "latency_us",
-			 "bandwidth_MBps", "sizes");
+	return json_pack("{s:s, s:o, s:s, s:s, s:s, s:o, s:o, s:n, s:n, s:n, s:[]}", "rung", rung,
+			 "device", np_json_text(device), "transport", "", "status", status, "code",
+			 code, "message", np_json_text(message), "hint", np_json_text(hint),
+			 "size_bytes", "latency_us", "bandwidth_MBps", "sizes");
 }
 
 static bool is_one_of(const char *word, const char *const *words)
@@ -21,12 +23,32 @@ static bool is_one_of(const char *word, const char *const *words)
 	return false;
 }
 
-/* Copies member @key when it has the type of the schema. */
-static bool copy_member(json_t *to, const json_t *from, const char *key, bool is_text)
+/* Copies text @key: a line of sensible length, or what can be made of it. */
+static bool copy_text(json_t *to, const json_t *from, const char *key)
 {
 	json_t *value = json_object_get(from, key);
+	const char *s = json_string_value(value);
+	char shown[640];
 
-	if (is_text ? !json_is_string(value) : !(json_is_number(value) || json_is_null(value)))
+	if (!s)
+		return false;
+	if (!*s || np_json_is_line(value))
+		return json_object_set(to, key, value) == 0;
+	return json_object_set_new(to, key, json_string(np_printable(s, shown, sizeof(shown)))) ==
+	       0;
+}
+
+/* Copies number @key; what is counted has no fractions, nothing is below 0. */
+static bool copy_number(json_t *to, const json_t *from, const char *key)
+{
+	static const char bytes[] = "_bytes";
+	json_t *value = json_object_get(from, key);
+	size_t len = strlen(key), tail = sizeof(bytes) - 1;
+	bool whole = len > tail && strcmp(key + len - tail, bytes) == 0;
+
+	if (!json_is_null(value) && !(whole ? json_is_integer(value) : json_is_number(value)))
+		return false;
+	if (json_number_value(value) < 0)
 		return false;
 	return json_object_set(to, key, value) == 0;
 }
@@ -43,7 +65,7 @@ static bool copy_sizes(json_t *to, const json_t *from)
 		json_t *copy = json_object();
 
 		for (size_t k = 0; good && k < NP_ARRAY_SIZE(numbers); k++)
-			good = copy_member(copy, row, numbers[k], false);
+			good = copy_number(copy, row, numbers[k]);
 		json_array_append_new(sizes, copy);
 		if (!good)
 			break;
@@ -63,7 +85,7 @@ static bool copy_counters(json_t *to, const json_t *from)
 		return true;
 	copy = json_object();
 	for (size_t i = 0; good && i < NP_ARRAY_SIZE(numbers); i++)
-		good = copy_member(copy, counters, numbers[i], false);
+		good = copy_number(copy, counters, numbers[i]);
 	return json_object_set_new(to, "counters", copy) == 0 && good;
 }
 
@@ -72,6 +94,16 @@ static bool is_good(const json_t *entry)
 	static const char *const good[] = { "ok", "warn", NULL };
 
 	return is_one_of(json_string_value(json_object_get(entry, "status")), good);
+}
+
+/* None for what works, and no other has none. */
+static bool has_fitting_code(const json_t *entry)
+{
+	const char *code = json_string_value(json_object_get(entry, "code"));
+
+	if (np_streq(json_string_value(json_object_get(entry, "status")), "ok"))
+		return !*code;
+	return np_json_is_code(code);
 }
 
 /* The child is not trusted: its entry is taken member by member, for the rung and the
@@ -86,13 +118,14 @@ static json_t *clean_entry(const json_t *entry, const char *rung, const char *de
 	bool good = clean != NULL;
 
 	for (size_t i = 0; good && i < NP_ARRAY_SIZE(texts); i++)
-		good = copy_member(clean, entry, texts[i], true);
+		good = copy_text(clean, entry, texts[i]);
 	for (size_t i = 0; good && i < NP_ARRAY_SIZE(numbers); i++)
-		good = copy_member(clean, entry, numbers[i], false);
+		good = copy_number(clean, entry, numbers[i]);
 	good = good && copy_sizes(clean, entry) && copy_counters(clean, entry) &&
 	       np_streq(json_string_value(json_object_get(clean, "rung")), rung) &&
 	       np_streq(json_string_value(json_object_get(clean, "device")), device) &&
-	       is_one_of(json_string_value(json_object_get(clean, "status")), states);
+	       is_one_of(json_string_value(json_object_get(clean, "status")), states) &&
+	       has_fitting_code(clean);
 	/* what works was measured */
 	if (good && is_good(clean))
 		good = json_array_size(json_object_get(clean, "sizes")) > 0;

@@ -40,24 +40,25 @@ static int explain_memlock(struct runner *run, const struct np_child_result *res
 	const char *code = json_string_value(json_object_get(entry, "code"));
 	const char *said = json_string_value(json_object_get(entry, "message"));
 	size_t len = code ? strlen(code) : 0;
-	char login[NP_MEMLOCK_STRLEN];
+	char login[NP_MEMLOCK_STRLEN], source[sizeof(run->helper.limit.source)];
 
 	if (!run->helper.has_limit || len < 8 || strcmp(code + len - 8, ".memlock") != 0)
 		return 0;
+	/* the name of a file of limits.d need not be UTF-8 */
+	np_printable(run->helper.limit.source, source, sizeof(source));
 	if (result->memlock_less)
 		text = json_sprintf("%s, all that can be given here; user %s gets %s at login (%s)",
 				    said, run->helper.user,
-				    np_memlock_str(run->helper.limit.limit.soft, login),
-				    run->helper.limit.source);
+				    np_memlock_str(run->helper.limit.limit.soft, login), source);
 	else
 		text = json_sprintf("%s, as user %s gets it at login (%s)", said, run->helper.user,
-				    run->helper.limit.source);
+				    source);
 	if (json_object_set_new(entry, "message", text) < 0)
 		return -ENOMEM;
 	if (result->memlock_less)
 		text = json_string("raise the memlock limit of what starts nodeprep, or give it "
 				   "CAP_SYS_RESOURCE");
-	else if (*run->helper.limit.source == '/')
+	else if (*source == '/')
 		text = json_sprintf("correct %s, or set [limits] memlock = unlimited and run "
 				    "nodeprep apply",
 				    run->helper.limit.source);

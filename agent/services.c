@@ -9,8 +9,6 @@
 
 #include "base/file.h"
 
-#define PROCS_MAX 65536
-
 /* By the names of their processes, and how their units' names begin. */
 static const struct {
 	const char *comm, *unit;
@@ -85,15 +83,12 @@ static int add_unit(struct np_services *list, int slice, const char *unit)
 
 static int observe_units(struct np_services *list)
 {
-	/* control groups of version 2, else systemd's own tree beside those of version 1 */
-	static const char *const slices[] = { "/sys/fs/cgroup/system.slice",
-					      "/sys/fs/cgroup/systemd/system.slice" };
 	_cleanup_closedir_ DIR *dir = NULL;
 	struct dirent *entry;
 	int r = 0;
 
-	for (size_t i = 0; i < NP_ARRAY_SIZE(slices) && !dir; i++)
-		dir = opendir(slices[i]);
+	for (size_t i = 0; i < NP_SYSTEM_SLICES && !dir; i++)
+		dir = opendir(np_system_slices[i]);
 	while (dir && r == 0 && (entry = readdir(dir)))
 		if (is_job_unit(entry->d_name))
 			r = add_unit(list, dirfd(dir), entry->d_name);

@@ -5,15 +5,10 @@
 #include <jansson.h>
 
 #include "agent/facts.h"
+#include "agent/json_text.h"
 #include "base/str.h"
 
 /* What the files behind show.h share. New references; NULL when out of memory. */
-
-/* A string; what is not UTF-8 (names and contents from outside) is made printable. */
-json_t *np_json_text(const char *s);
-/* The same; null for NULL and "". */
-json_t *np_json_text_or_null(const char *s);
-json_t *np_json_strv(const struct np_strv *list);
 
 json_t *np_show_modules(const struct np_facts *facts);
 json_t *np_show_gpus(const struct np_facts *facts);

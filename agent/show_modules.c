@@ -5,28 +5,6 @@
 #include "agent/show_help.h"
 #include "modules/lookup.h"
 
-json_t *np_json_text(const char *s)
-{
-	json_t *value = json_string(s);
-	char shown[512];
-
-	return value ? value : json_string(np_printable(s, shown, sizeof(shown)));
-}
-
-json_t *np_json_text_or_null(const char *s)
-{
-	return s && *s ? np_json_text(s) : json_null();
-}
-
-json_t *np_json_strv(const struct np_strv *list)
-{
-	json_t *array = json_array();
-
-	for (size_t i = 0; i < list->n; i++)
-		json_array_append_new(array, np_json_text(list->v[i]));
-	return array;
-}
-
 static int set(json_t *object, const char *key, json_t *value)
 {
 	return json_object_set_new(object, key, value);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/ucx_prefix.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,7 +12,8 @@
 
 #include "base/str.h"
 
-#define LIBRARY "libucp.so.0" /* its soname since UCX 1.0 */
+#define LIBRARY	     "libucp.so.0" /* its soname since UCX 1.0 */
+#define LINKER_SIGNS ":;$"
 
 static int bad(struct np_err *err, const char *dir, const char *why)
 {
@@ -23,42 +26,86 @@ static int bad(struct np_err *err, const char *dir, const char *why)
 	return -EINVAL;
 }
 
-/* Root runs what is in there: nobody else may put it there. */
-static int check_trust(const char *path, struct np_err *err)
+static int unsafe(struct np_err *err, const char *path)
+{
+	char shown[200];
+
+	np_err_set(err, -EACCES, "selftest.prefix_unsafe",
+		   "--ucx-prefix: %s can be changed by others than root, and the rungs would run "
+		   "it as root",
+		   np_printable(path, shown, sizeof(shown)));
+	np_err_hint(err, "run the rungs as an ordinary user, or use a UCX that is root's alone");
+	return -EACCES;
+}
+
+/* @path and every folder above it. In a sticky folder, such as /tmp, what is root's stays
+ * root's; but others may add to it, so that the folder of libraries itself is no such. */
+static int check_path(const char *path, struct np_err *err)
 {
 	char part[PATH_MAX];
 	struct stat st;
 
-	np_strcpy(part, sizeof(part), path);
-	for (;;) {
+	if (!realpath(path, part))
+		return unsafe(err, path);
+	for (bool above = false;; above = true) {
 		char *slash = strrchr(part, '/');
+		const char *here = *part ? part : "/";
 
-		if (stat(*part ? part : "/", &st) < 0 || st.st_uid != 0 ||
-		    (st.st_mode & 022 && !(S_ISDIR(st.st_mode) && st.st_mode & S_ISVTX))) {
-			np_err_set(err, -EACCES, "selftest.prefix_unsafe",
-				   "--ucx-prefix: %s can be changed by others than root, and the "
-				   "rungs would run it as root",
-				   *part ? part : "/");
-			np_err_hint(err, "leave --as-root out, or use a UCX that is root's alone");
-			return -EACCES;
-		}
-		if (!slash)
+		if (stat(here, &st) < 0 || st.st_uid != 0 ||
+		    (st.st_mode & 022 && !(above && S_ISDIR(st.st_mode) && st.st_mode & S_ISVTX)))
+			return unsafe(err, here);
+		if (!*part)
 			return 0;
 		*slash = '\0';
 	}
 }
 
+/* Root runs what is in there: nobody else may put it there. */
+static int check_folder(const char *folder, struct np_err *err)
+{
+	int r = check_path(folder, err);
+	_cleanup_closedir_ DIR *dir = r == 0 ? opendir(folder) : NULL;
+	const struct dirent *entry;
+
+	if (r == 0 && !dir)
+		r = unsafe(err, folder);
+	while (r == 0 && (entry = readdir(dir))) {
+		char path[PATH_MAX + NAME_MAX + 2];
+
+		/* all that the linker and UCX look for; the rest of a lib is many files */
+		if (!strstr(entry->d_name, ".so"))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+		/* a link to nothing is found by nobody, and only root could mend it */
+		if (access(path, F_OK) == 0)
+			r = check_path(path, err);
+	}
+	return r;
+}
+
+/* @lib and, where there is one, its folder of modules. */
+static int check_trust(const char *lib, struct np_err *err)
+{
+	char modules[PATH_MAX + 8];
+	int r = check_folder(lib, err);
+
+	snprintf(modules, sizeof(modules), "%s/ucx", lib);
+	if (r == 0 && access(modules, F_OK) == 0)
+		r = check_folder(modules, err);
+	return r;
+}
+
 int np_ucx_prefix_path(const char *dir, bool as_root, char *out, size_t size, struct np_err *err)
 {
 	static const char *const folders[] = { "lib", "lib64" };
-	char real[PATH_MAX], file[PATH_MAX + 32];
+	char real[PATH_MAX], lib[PATH_MAX], file[PATH_MAX + 32];
 
 	if (*dir != '/')
 		return bad(err, dir, "it must be an absolute path");
 	if (!realpath(dir, real))
 		return bad(err, dir, strerror(errno));
 	/* the dynamic linker would take the rest for another directory, or for a variable */
-	if (strpbrk(real, ":;$"))
+	if (strpbrk(real, LINKER_SIGNS))
 		return bad(err, dir, "the path may not hold a colon, semicolon or dollar sign");
 	for (size_t i = 0; i < NP_ARRAY_SIZE(folders); i++) {
 		int r = 0;
@@ -66,12 +113,18 @@ int np_ucx_prefix_path(const char *dir, bool as_root, char *out, size_t size, st
 		snprintf(file, sizeof(file), "%s/%s/" LIBRARY, real, folders[i]);
 		if (access(file, F_OK) < 0)
 			continue;
+		*strrchr(file, '/') = '\0';
+		/* what was looked at is what is used: a folder that is a link is followed once */
+		if (!realpath(file, lib))
+			return bad(err, dir, strerror(errno));
+		if (strpbrk(lib, LINKER_SIGNS))
+			return bad(err, dir,
+				   "its lib may not hold a colon, semicolon or dollar sign");
 		if (as_root)
-			r = check_trust(file, err);
+			r = check_trust(lib, err);
 		if (r < 0)
 			return r;
-		if (snprintf(out, size, "%s/%s:%s/%s/ucx", real, folders[i], real, folders[i]) >=
-		    (int)size)
+		if (snprintf(out, size, "%s:%s/ucx", lib, lib) >= (int)size)
 			return bad(err, dir, "the path is too long");
 		return 0;
 	}

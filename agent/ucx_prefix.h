@@ -14,8 +14,9 @@
  */
 
 /* The library path for @dir in @out: its lib or lib64, whichever has libucp.so.0.
- * @as_root: the rungs run as root, so that the directories and the library must be root's
- * and writable by nobody else.
+ * @as_root: the rungs run as root, so that its lib, the ucx in there, the shared objects in
+ * both, whatever they link to, and all folders above must be root's and writable by nobody
+ * else (above, a sticky folder such as /tmp will do).
  * Returns 0; -EINVAL with usage.ucx_prefix (not absolute, a colon in it, no UCX there);
  * -EACCES with selftest.prefix_unsafe. */
 int np_ucx_prefix_path(const char *dir, bool as_root, char *out, size_t size,

@@ -12,8 +12,10 @@
 
 #define DEFAULT_RUNG_TIMEOUT_S 60
 
-static int check_usage(const struct np_cli *cli, struct np_err *err)
+/* @rungs_as_root: what the rungs load is run by root, whether by --as-root or by name. */
+static int check_usage(const struct np_cli *cli, bool *rungs_as_root, struct np_err *err)
 {
+	*rungs_as_root = cli->as_root && geteuid() == 0;
 	if (cli->as_root && cli->run_as) {
 		np_err_set(err, -EINVAL, "usage.value",
 			   "--as-root and --run-as exclude each other");
@@ -26,6 +28,7 @@ static int check_usage(const struct np_cli *cli, struct np_err *err)
 
 		if (r < 0)
 			return r;
+		*rungs_as_root = user.uid == 0 && geteuid() == 0;
 	}
 	for (size_t i = 0; i < cli->args.n; i++) {
 		const char *word = cli->args.v[i], *near;
@@ -76,13 +79,14 @@ int np_verb_selftest(const struct np_cli *cli, struct np_config *cfg, struct np_
 		.env = &cli->env,
 	};
 	char library_path[2 * PATH_MAX + 32];
-	int r = check_usage(cli, &result->error);
+	bool rungs_as_root;
+	int r = check_usage(cli, &rungs_as_root, &result->error);
 
 	if (r < 0)
 		return np_verb_fail(result, NP_EXIT_USAGE);
 	if (cli->ucx_prefix) {
-		r = np_ucx_prefix_path(cli->ucx_prefix, cli->as_root && geteuid() == 0,
-				       library_path, sizeof(library_path), &result->error);
+		r = np_ucx_prefix_path(cli->ucx_prefix, rungs_as_root, library_path,
+				       sizeof(library_path), &result->error);
 		if (r < 0)
 			return np_verb_fail(result, r == -EACCES ? NP_EXIT_REFUSED : NP_EXIT_USAGE);
 		options.library_path = library_path;

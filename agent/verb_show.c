@@ -114,8 +114,12 @@ int np_verb_show(const struct np_cli *cli, struct np_config *cfg, struct np_resu
 			continue;
 		r = add_noun(cli, cfg, &facts, np_show_nouns[i], result);
 	}
-	if (r < 0)
+	if (r < 0) {
+		/* half of what was asked for is no answer */
+		json_decref(result->show);
+		result->show = NULL;
 		return np_verb_fail(result, NP_EXIT_INTERNAL);
+	}
 	if (has_consumer(cli) && json_object_get(result->show, "config")) {
 		r = add_consumer(cli, &facts, result);
 		if (r < 0)

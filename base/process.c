@@ -11,6 +11,11 @@
 
 #define CGROUP_MAX 65536
 
+const char *const np_system_slices[NP_SYSTEM_SLICES] = {
+	"/sys/fs/cgroup/system.slice",
+	"/sys/fs/cgroup/systemd/system.slice",
+};
+
 int np_processes_each(int (*fn)(pid_t pid, const char *comm, void *arg), void *arg)
 {
 	_cleanup_closedir_ DIR *dir = opendir("/proc");

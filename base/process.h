@@ -29,4 +29,9 @@ bool np_process_unit(pid_t pid, char *out, size_t size);
 /* The same of the text of that file. Pure. */
 bool np_cgroup_unit(const char *text, char *out, size_t size);
 
+/* Where the control groups of system units lie: the unified hierarchy, and systemd's own
+ * tree beside those of version 1. */
+#define NP_SYSTEM_SLICES 2
+extern const char *const np_system_slices[NP_SYSTEM_SLICES];
+
 #endif

@@ -17,16 +17,12 @@
 #define NODES_MAX      (1 << 20)
 #define INITIAL_PID_NS "pid:[4026531836]" /* PROC_PID_INIT_INO, linux/proc_ns.h of the kernel */
 
-/* Unified hierarchy, and systemd's own of the older one. */
-static const char *const slices[] = { "/sys/fs/cgroup/system.slice",
-				      "/sys/fs/cgroup/systemd/system.slice" };
-
 static bool in_cgroup(const char *unit)
 {
-	for (size_t i = 0; i < NP_ARRAY_SIZE(slices); i++) {
+	for (size_t i = 0; i < NP_SYSTEM_SLICES; i++) {
 		char path[160], pid[32];
 
-		snprintf(path, sizeof(path), "%s/%s/cgroup.procs", slices[i], unit);
+		snprintf(path, sizeof(path), "%s/%s/cgroup.procs", np_system_slices[i], unit);
 		if (np_file_read_line_at(AT_FDCWD, path, pid, sizeof(pid)) > 0)
 			return true;
 	}
@@ -55,8 +51,8 @@ static bool sees_the_machine(void)
 		if (strcmp(ns, INITIAL_PID_NS) == 0)
 			return true;
 	}
-	for (size_t i = 0; i < NP_ARRAY_SIZE(slices); i++)
-		if (access(slices[i], F_OK) == 0)
+	for (size_t i = 0; i < NP_SYSTEM_SLICES; i++)
+		if (access(np_system_slices[i], F_OK) == 0)
 			return true;
 	return false;
 }

@@ -2,14 +2,13 @@
 #include "netlink/rdma.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/netlink.h>
 #include <rdma/rdma_netlink.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/process.h"
 #include "netlink/socket.h"
 
 #define NLDEV_TYPE(command) RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_##command)
@@ -62,15 +61,6 @@ static void forget_devices(void *arg)
 
 /* ---- queue pairs ---- */
 
-static void read_command(struct np_rdma_user *user)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%u/comm", user->pid);
-	if (np_file_read_line_at(AT_FDCWD, path, user->command, sizeof(user->command)) < 0)
-		user->command[0] = '\0';
-}
-
 static int count_user(struct np_rdma_users *users, const char *ca, uint32_t pid)
 {
 	struct np_rdma_user *v;
@@ -90,7 +80,7 @@ static int count_user(struct np_rdma_users *users, const char *ca, uint32_t pid)
 	np_strcpy(v->ca, sizeof(v->ca), ca);
 	v->pid = pid;
 	v->queue_pairs = 1;
-	read_command(v);
+	np_process_comm((pid_t)pid, v->command);
 	return 0;
 }
 
@@ -155,10 +145,12 @@ static int by_ca(const void *a, const void *b)
 	return order ? order : (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-/* What a kernel says that has no RDMA, or no such command. */
+/* What a kernel says that has no RDMA, or no such command; and a container that keeps it
+ * from us. */
 static bool is_unsupported(int r)
 {
-	return r == -EPROTONOSUPPORT || r == -EOPNOTSUPP || r == -EINVAL || r == -ENOENT;
+	return r == -EPROTONOSUPPORT || r == -EOPNOTSUPP || r == -EINVAL || r == -ENOENT ||
+	       r == -EPERM || r == -EACCES || r == -EAFNOSUPPORT || r == -ENOSYS;
 }
 
 static int observe(struct np_netlink *nl, struct collect *c)

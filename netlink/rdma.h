@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/process.h"
 
 /* Who uses the HCAs: the kernel's resource tracking over RDMA netlink (Linux 4.17 and
  * newer; the attributes of <rdma/rdma_netlink.h>). Queue pairs of the kernel's own
@@ -15,15 +16,15 @@
 
 struct np_rdma_user {
 	char ca[64];
-	uint32_t pid;	  /* as this process' PID namespace has it */
-	char command[16]; /* its name in /proc, "" = unknown */
+	uint32_t pid;		    /* as this process' PID namespace has it */
+	char command[NP_COMM_SIZE]; /* its name in /proc, "" = unknown */
 	unsigned int queue_pairs;
 };
 
 struct np_rdma_users {
 	struct np_rdma_user *v; /* by CA, then by process */
 	size_t n;
-	bool known; /* false: the kernel has no resource tracking, or no RDMA at all */
+	bool known; /* false: the kernel has no resource tracking, no RDMA, or keeps it from us */
 };
 
 /* Processes with user queue pairs on any HCA; @but_pid is left out (0 = nobody is).

@@ -146,6 +146,17 @@ def test_rungs_are_in_the_schema():
     assert set(schema["definitions"]["rung"]["properties"]["rung"]["enum"]) == names
 
 
+def test_the_help_and_the_page_name_each_rung():
+    schema = json.loads(read("docs", "nodeprep.schema.json"))
+    rungs = set(schema["definitions"]["rung"]["properties"]["rung"]["enum"])
+    helped = re.search(r"^Rungs.*?\.$", run(NODEPREP, "selftest", "--help").stdout, re.M | re.S)
+    assert rungs - set(re.findall(r"\w+", helped.group(0))) == set()
+    page = read("docs", "man", "nodeprep.8")
+    listed = page[page.index(".It Cm selftest"):page.index(".It Cm show")]
+    items = " ".join(re.findall(r"^\.It Cm (.*)$", listed, re.M))
+    assert rungs - set(re.findall(r"\w+", items)) == set()
+
+
 # ---- options ----
 
 def help_options(*verb):

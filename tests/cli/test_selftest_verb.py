@@ -315,3 +315,17 @@ def test_as_an_unprivileged_user(addressed):
 def test_the_programs_lie_side_by_side():
     assert os.access(os.path.join(BUILD, "asan", "nodeprep-selftest"), os.X_OK)
     assert os.access(os.path.join(BUILD, "nodeprep-selftest"), os.X_OK)
+
+
+@pytest.mark.parametrize("argv", [("selftest", "tcp", "--full"), ("show", "libraries")])
+def test_a_signal_is_no_internal_error(addressed, argv):
+    """SIGTERM as soon as the helper runs, which is stopped in the meantime."""
+    running = addressed.spawn(PLAIN, *argv, "--json")
+    found = addressed.shell("for i in $(seq 2000); do "
+                            "for p in $(pgrep -P %d); do kill -STOP $p && exit 0; done; "
+                            "sleep 0.002; done; exit 1" % running[1])
+    assert found.rc == 0, found
+    addressed.kill(running)
+    done = addressed.wait(running)
+    assert done.rc == 4 and done.error["code"] == "internal.interrupted", done
+    assert addressed.shell("pgrep nodeprep-selfte").rc == 1

@@ -51,17 +51,48 @@ def test_the_rungs_use_it(addressed, prefix):
     assert addressed.run(PLAIN, "selftest", "tcp").rc == 0
 
 
-def test_others_may_write_there(addressed, prefix):
-    for path in (prefix, next(prefix.iterdir()), next(prefix.glob("lib*/libucp.so.0"))):
+AS_ROOT = [("--as-root",), ("--run-as", "root")]
+
+
+def refused(node, prefix, *options):
+    done = node.run(PLAIN, "selftest", "tcp", "--json", "--ucx-prefix", str(prefix), *options)
+    assert done.rc == 3 and done.error["code"] == "selftest.prefix_unsafe", done
+    assert "ordinary user" in done.error["hint"]
+    return done.error["message"]
+
+
+@pytest.mark.parametrize("options", AS_ROOT)
+def test_others_may_write_there(addressed, prefix, options):
+    lib = next(prefix.iterdir())
+    for path, bits in ((prefix, 0o777), (lib, 0o777), (lib, 0o1777),
+                       (lib / "libucp.so.0", 0o777), (next(lib.glob("libuct.so.0*")), 0o775),
+                       (lib / "ucx", 0o777), (lib / "ucx", 0o1777),
+                       (next((lib / "ucx").glob("*.so*")), 0o757)):
         mode = os.stat(str(path)).st_mode
-        os.chmod(str(path), 0o777)
-        done = addressed.run(PLAIN, "selftest", "tcp", "--json", "--ucx-prefix", str(prefix),
-                             "--as-root")
-        assert done.rc == 3 and done.error["code"] == "selftest.prefix_unsafe", done
-        assert "--as-root" in done.error["hint"]
+        os.chmod(str(path), bits)
+        assert os.path.realpath(str(path)) in refused(addressed, prefix, *options)
         # an ordinary user may run what he likes
         assert addressed.run(PLAIN, "selftest", "tcp", "--ucx-prefix", str(prefix)).rc in (0, 1)
         os.chmod(str(path), mode)
+
+
+def test_a_link_leads_to_where_others_may_write(addressed, prefix, tmp_path):
+    lib = next(prefix.iterdir())
+    elsewhere = tmp_path / "open" / "lib"
+    elsewhere.parent.mkdir()
+    lib.rename(elsewhere)
+    lib.symlink_to(elsewhere)
+    done = addressed.run(PLAIN, "selftest", "tcp", "--ucx-prefix", str(prefix), "--as-root")
+    assert done.rc == 0, done
+    # the folder itself is root's; what it lies in is not
+    os.chmod(str(tmp_path / "open"), 0o777)
+    assert str(tmp_path / "open") in refused(addressed, prefix, "--as-root")
+    lib.unlink()
+    elsewhere.rename(lib)
+    one = next(lib.glob("libucs.so.0*"))
+    one.rename(tmp_path / "open" / one.name)
+    one.symlink_to(tmp_path / "open" / one.name)
+    assert str(tmp_path / "open") in refused(addressed, prefix, "--as-root")
 
 
 @pytest.mark.parametrize("what, words", [

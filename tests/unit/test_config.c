@@ -278,6 +278,8 @@ static void test_bad_values(void **state)
 		{ "module gdrdrv", "mode = rw", "octal" },
 		{ "module gdrdrv", "group = a b", "name of a group" },
 		{ "module gdrdrv", "ignore_blacklist = perhaps", "yes or no" },
+		{ "module gdrdrv", "options = a=1 b=2\\", "at the end" },
+		{ "module gdrdrv", "options = a=\x1b", "plain text" },
 		{ "nccl", "scope = everywhere", "both, home" },
 		{ "nccl", "socket_ifname = ib0 ib1", "without blanks" },
 		{ "nccl", "ib_hca = mlx5_0\t", NULL }, /* the reader cuts that one */

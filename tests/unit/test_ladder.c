@@ -223,6 +223,73 @@ static void test_floors(void **state)
 	}
 }
 
+/* ---- what a child says ---- */
+
+/* Returns np_selftest_take's result. */
+static int take(const char *status, const char *code, const char *message, const char *size,
+		const char *latency, json_t *to)
+{
+	struct np_child_result result = { .exit_status = np_streq(status, "ok") ? 0 : 1 };
+	int r;
+
+	np_buf_printf(
+		&result.out,
+		"{\"selftest\":[{\"rung\":\"rc\",\"device\":\"mlx5_0:1\",\"transport\":\"rc\","
+		"\"status\":\"%s\",\"code\":\"%s\",\"message\":\"%s\",\"hint\":\"\","
+		"\"size_bytes\":%s,\"latency_us\":%s,\"bandwidth_MBps\":7,"
+		"\"sizes\":[{\"size_bytes\":%s,\"latency_us\":%s,\"bandwidth_MBps\":7}]}]}",
+		status, code, message, size, latency, size, latency);
+	r = np_selftest_take(&result, "rc", "mlx5_0:1", to);
+	np_child_result_done(&result);
+	return r;
+}
+
+static void test_hostile_child(void **state)
+{
+	static const struct {
+		const char *status, *code, *size, *latency;
+	} bad[] = {
+		{ "ok", "", "-8", "1" },	   { "ok", "", "8.5", "1" },
+		{ "ok", "", "8", "-1" },	   { "ok", "", "8", "1e999" },
+		{ "ok", "", "8", "NaN" },	   { "ok", "", "99999999999999999999", "1" },
+		{ "ok", "", "8", "\"1\"" },	   { "ok", "x.y", "8", "1" },
+		{ "fail", "", "8", "1" },	   { "fail", "x y", "8", "1" },
+		{ "fail", "X.y", "8", "1" },	   { "fail", "x..y", "8", "1" },
+		{ "fail", "x.y\\n[x]", "8", "1" }, { "fail", "x.", "8", "1" },
+		{ "mad", "x.y", "8", "1" },
+	};
+	json_t *to = json_array();
+	const char *message;
+
+	(void)state;
+	assert_int_equal(take("ok", "", "m", "8", "1", to), 0);
+	assert_int_equal(take("fail", "selftest.rc.no_port", "m", "8", "1.5", to), 0);
+	for (size_t i = 0; i < NP_ARRAY_SIZE(bad); i++)
+		if (take(bad[i].status, bad[i].code, "m", bad[i].size, bad[i].latency, to) !=
+		    -EPROTO)
+			fail_msg("case %zu", i);
+	assert_int_equal(json_array_size(to), 2);
+	/* what is said is one line, whatever is in it */
+	assert_int_equal(take("ok", "", "a\\nb\\u001b[2J", "8", "1", to), 0);
+	message = json_string_value(json_object_get(json_array_get(to, 2), "message"));
+	assert_string_equal(message, "a\\x0ab\\x1b[2J");
+	json_decref(to);
+}
+
+/* Whoever has the queue pairs chose the name of his process. */
+static void test_names_that_are_not_utf8(void **state)
+{
+	json_t *entry = np_selftest_entry("rc", "mlx5_\xff:1", "skip", "selftest.busy",
+					  "in use by (\xff\xfe)", "\xff");
+
+	(void)state;
+	assert_non_null(entry);
+	assert_string_equal(json_string_value(json_object_get(entry, "message")),
+			    "in use by (\\xff\\xfe)");
+	assert_string_equal(json_string_value(json_object_get(entry, "hint")), "\\xff");
+	json_decref(entry);
+}
+
 static void test_floor_keys(void **state)
 {
 	struct np_config cfg;
@@ -250,10 +317,15 @@ static void test_floor_keys(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_guide),	   cmocka_unit_test(test_named),
-		cmocka_unit_test(test_gpus),	   cmocka_unit_test(test_busy),
-		cmocka_unit_test(test_below),	   cmocka_unit_test(test_floors),
+		cmocka_unit_test(test_guide),
+		cmocka_unit_test(test_named),
+		cmocka_unit_test(test_gpus),
+		cmocka_unit_test(test_busy),
+		cmocka_unit_test(test_below),
+		cmocka_unit_test(test_floors),
 		cmocka_unit_test(test_floor_keys),
+		cmocka_unit_test(test_hostile_child),
+		cmocka_unit_test(test_names_that_are_not_utf8),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

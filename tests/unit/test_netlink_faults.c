@@ -5,9 +5,12 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
+#include "netlink/rdma.h"
+
 /* What goes wrong between the kernel and us. recvmsg and setsockopt of this
  * program stand before those of the C library. */
 static int enobufs, interrupted, eintr, forged;
+static int no_rdma; /* errno of its sockets */
 static bool old_kernel, mutate;
 static unsigned int seed;
 
@@ -72,8 +75,18 @@ int setsockopt(int fd, int level, int option, const void *value, socklen_t size)
 	return (int)syscall(SYS_setsockopt, fd, level, option, value, size);
 }
 
+int socket(int family, int type, int protocol)
+{
+	if (no_rdma && family == AF_NETLINK && protocol == NETLINK_RDMA) {
+		errno = no_rdma;
+		return -1;
+	}
+	return (int)syscall(SYS_socket, family, type, protocol);
+}
+
 static int busy_net(void **state)
 {
+	no_rdma = 0;
 	enobufs = interrupted = eintr = forged = 0;
 	old_kernel = mutate = false;
 	if (fresh_net(state) < 0)
@@ -197,6 +210,29 @@ static void nonsense_is_survived(void **state)
 	expect_all();
 }
 
+/* A kernel without it, or a container's filter: nobody can be named, and that is all. */
+static void without_rdma_nobody_is_known(void **state)
+{
+	static const int why[] = { EPROTONOSUPPORT, EPERM, EACCES, EAFNOSUPPORT };
+
+	(void)state;
+	for (size_t i = 0; i < NP_ARRAY_SIZE(why); i++) {
+		np_auto_rdma_users struct np_rdma_users users = { .known = true };
+
+		no_rdma = why[i];
+		assert_int_equal(np_rdma_users_observe(0, &users, &err), 0);
+		assert_false(users.known);
+		assert_int_equal(users.n, 0);
+	}
+	for (int i = 0; i < 2; i++) {
+		np_auto_rdma_users struct np_rdma_users users = { 0 };
+
+		no_rdma = i ? EMFILE : ENOBUFS;
+		assert_true(np_rdma_users_observe(0, &users, &err) < 0);
+		assert_string_equal(err.code, "netlink.query");
+	}
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, busy_net, close_net)
@@ -208,6 +244,7 @@ int main(void)
 		T(messages_of_others_are_ignored),
 		T(kernels_without_strict_checks),
 		T(nonsense_is_survived),
+		T(without_rdma_nobody_is_known),
 	};
 
 	need_namespaces("test_netlink_faults");

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/json_text.h"
+
+#include <string.h>
+
+#include "base/err.h"
+
+#define LINE_MAX_BYTES 700
+
+json_t *np_json_text(const char *s)
+{
+	json_t *value = json_string(s);
+	char shown[1024];
+
+	return value ? value : json_string(np_printable(s, shown, sizeof(shown)));
+}
+
+json_t *np_json_text_or_null(const char *s)
+{
+	return s && *s ? np_json_text(s) : json_null();
+}
+
+json_t *np_json_strv(const struct np_strv *list)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < list->n; i++)
+		json_array_append_new(array, np_json_text(list->v[i]));
+	return array;
+}
+
+/* jansson has seen to it that it is UTF-8 */
+bool np_json_is_line(const json_t *value)
+{
+	const char *s = json_string_value(value);
+
+	if (!s || !*s || strlen(s) > LINE_MAX_BYTES)
+		return false;
+	for (; *s; s++)
+		if ((unsigned char)*s < 0x20 || *s == 0x7f)
+			return false;
+	return true;
+}
+
+bool np_json_is_code(const char *s)
+{
+	size_t len = strlen(s);
+
+	return len < sizeof(((struct np_err *)0)->code) && *s >= 'a' && *s <= 'z' &&
+	       strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_.") == len && s[len - 1] != '.' &&
+	       !strstr(s, "..");
+}
