@@ -31,6 +31,8 @@ enum np_file_role {
 	NP_ROLE_MODULES_LOAD,
 	NP_ROLE_MODPROBE,
 	NP_ROLE_LIMITS,
+	NP_ROLE_DASK_YAML,
+	NP_ROLE_DASK_ENV,
 };
 
 struct np_file_fact {

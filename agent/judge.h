@@ -36,6 +36,10 @@ void np_judge_files(const struct np_config *cfg, const struct np_facts *facts,
 void np_judge_limits(const struct np_config *cfg, const struct np_facts *facts,
 		     struct np_checks *out);
 
+/* [dask]: what keeps its files from being written. */
+void np_judge_dask(const struct np_config *cfg, const struct np_facts *facts,
+		   const struct np_selection *sel, struct np_checks *out);
+
 /* All of them. */
 void np_judge(const struct np_config *cfg, const struct np_facts *facts,
 	      const struct np_selection *sel, struct np_checks *out);

@@ -7,6 +7,7 @@
 #include "base/child.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "netlink/netdev.h"
 
 /*
  * What nodeprep-selftest --libraries says of UCX, CUDA, libgdrapi, NCCL and libibverbs.
@@ -33,6 +34,7 @@ struct np_libraries {
 	char ucx_path[256], ucx_version[64];
 	struct np_library_transport transports[NP_LIBRARY_TRANSPORTS];
 	size_t n_transports;
+	enum np_tri nvlink; /* what NVML says; UNKNOWN = it was not asked, or gave no answer */
 	struct np_err err;
 };
 

@@ -239,6 +239,8 @@ int np_plan_file_content(const struct np_config *cfg, const struct np_facts *fac
 		return np_limits_file_content(cfg, facts, fact, wanted, content) < 0 ?
 			       np_err_nomem(err) :
 			       0;
+	if (fact->role == NP_ROLE_DASK_YAML || fact->role == NP_ROLE_DASK_ENV)
+		return np_dask_file_content(cfg, facts, sel, fact->role, wanted, content, err);
 	return ucx_content(cfg, facts, sel, fact->role, wanted, content, err);
 }
 
@@ -276,6 +278,8 @@ static bool is_leftover(const struct np_config *cfg, const struct np_file_fact *
 		return fact->file.status == NP_TARGET_PRESENT;
 	if (fact->role == NP_ROLE_LIMITS)
 		return cfg->memlock_keep && fact->file.status == NP_TARGET_PRESENT;
+	if (fact->role == NP_ROLE_DASK_YAML || fact->role == NP_ROLE_DASK_ENV)
+		return !cfg->dask.enabled && fact->file.status == NP_TARGET_PRESENT;
 	return cfg->ucx.profile == NP_UCX_OFF && fact->file.status == NP_TARGET_PRESENT &&
 	       (fact->role == NP_ROLE_PROFILE_SH || fact->role == NP_ROLE_PROFILE_CSH ||
 		fact->role == NP_ROLE_UCX_ENV);
