@@ -27,6 +27,8 @@ void np_judge_libraries(const struct np_config *cfg, const struct np_facts *fact
  * with GPUs for every plan, since what UCX is told depends on it; on one with HCAs alone
  * for a judgement that is not in a hurry. */
 bool np_libraries_matter(const struct np_facts *facts, bool thorough);
+/* Whether NVML shall be asked too: [dask] leaves it to the node whether there is NVLink. */
+bool np_nvlink_matters(const struct np_config *cfg, const struct np_facts *facts);
 /* Refused and unreadable files, lines that NCCL will not read. */
 void np_judge_files(const struct np_config *cfg, const struct np_facts *facts,
 		    struct np_checks *out);

@@ -11,6 +11,12 @@ bool np_libraries_matter(const struct np_facts *facts, bool thorough)
 	return np_has_gpu(facts) || (thorough && facts->cas.n > 0);
 }
 
+bool np_nvlink_matters(const struct np_config *cfg, const struct np_facts *facts)
+{
+	return cfg->dask.enabled && !cfg->dask.tcp && cfg->dask.nvlink == NP_CHOICE_AUTO &&
+	       cfg->ucx.profile != NP_UCX_AUTO && np_has_gpu(facts);
+}
+
 /* gdrdrv answers, and takes no library as old as this one. */
 static void judge_gdrapi(const struct np_facts *facts, struct np_checks *out)
 {

@@ -32,6 +32,7 @@ const char np_options_help[] =
 	"  --list               name the rungs\n"
 	"  --libraries          no rung: the libraries, and what UCX has on this node\n"
 	"  --brief              with --libraries: versions alone, no device is opened\n"
+	"  --nvml               with --brief: NVML all the same, which opens the GPUs\n"
 	"  --verbose            say more on stderr\n"
 	"  --version, --help\n";
 
@@ -49,6 +50,7 @@ enum option {
 	LIST,
 	LIBRARIES,
 	BRIEF,
+	NVML,
 	VERBOSE,
 	VERSION,
 	HELP
@@ -58,8 +60,8 @@ enum option {
 static const char *const names[] = { "--device", "--peer",    "--gpu",	      "--gid-index",
 				     "--netdev", "--address", "--timeout-ms", "--env",
 				     "--quick",	 "--full",    "--list",	      "--libraries",
-				     "--brief",	 "--verbose", "--version",    "--help",
-				     NULL };
+				     "--brief",	 "--nvml",    "--verbose",    "--version",
+				     "--help",	 NULL };
 
 static bool takes_value(enum option option)
 {
@@ -144,6 +146,9 @@ static void take_flag(struct np_options *out, enum option option)
 	case BRIEF:
 		out->brief = true;
 		break;
+	case NVML:
+		out->nvml = true;
+		break;
 	case VERBOSE:
 		out->verbose = true;
 		break;
@@ -214,8 +219,9 @@ int np_options_parse(int argc, char **argv, struct np_options *out, struct np_er
 	}
 	if (ret == 0 && parsed.action == NP_OPTIONS_LIBRARIES && parsed.rung)
 		ret = usage(err, NULL, "no rung goes with --libraries:", parsed.rung->name);
-	if (ret == 0 && parsed.action != NP_OPTIONS_LIBRARIES && parsed.brief)
-		ret = np_err_set(err, -EINVAL, "usage", "--brief goes with --libraries alone");
+	if (ret == 0 && parsed.action != NP_OPTIONS_LIBRARIES && (parsed.brief || parsed.nvml))
+		ret = np_err_set(err, -EINVAL, "usage", "%s goes with --libraries alone",
+				 parsed.brief ? "--brief" : "--nvml");
 	if (ret < 0) {
 		np_options_done(&parsed);
 		return ret;

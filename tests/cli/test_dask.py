@@ -292,3 +292,34 @@ def test_systemd_understands_the_units(installed, tmp_path):
         # an unknown key is said, and is no failure for systemd
         assert done.returncode == 0
         assert [line for line in done.stdout.splitlines() if "nodeprep-dask" in line] == []
+
+
+# ---- NVLink ----
+
+def switches_with_nvml(one, fake, conf=""):
+    one.shell("rm -rf /var/lib/fakes; mkdir -p /var/lib/fakes /etc/fake")
+    if fake is not None:
+        one.text("cp", os.path.join(BUILD, "asan", "fake", "libnvidia-ml.so.1"), "/var/lib/fakes")
+        one.write("/etc/fake/FAKE_NVML", fake + "\n")
+    one.shell("echo /var/lib/fakes >/etc/ld.so.conf.d/000-fakes.conf; /sbin/ldconfig -X -i")
+    one.write(CONF, "[dask]\nenabled = yes\n" + conf)
+    one.json("apply", "--ip", IP, *QUICK)
+    both = yaml.safe_load(one.read(YAML))
+    assert both["distributed-ucxx"] == both["distributed"]["comm"]["ucx"]
+    return both["distributed-ucxx"]
+
+
+def test_nvlink_where_nvml_says_so(node):
+    one = node("dgx.ini")
+    assert switches_with_nvml(one, "active=18")["nvlink"] is True
+    # and again: what is right is left
+    again = one.json("apply", "--ip", IP, *QUICK).doc["actions"]
+    assert [a for a in again if a["target"] in (YAML, DASK_ENV)] == []
+    assert switches_with_nvml(one, "active=0")["nvlink"] is False
+    # nobody knows: nothing is said
+    assert "nvlink" not in switches_with_nvml(one, "state=999")
+    assert "nvlink" not in switches_with_nvml(one, "init=9")
+    assert "nvlink" not in switches_with_nvml(one, None)
+    # the admin knows
+    assert switches_with_nvml(one, None, "nvlink = yes\n")["nvlink"] is True
+    assert switches_with_nvml(one, "active=18", "nvlink = no\n")["nvlink"] is False
