@@ -19,7 +19,9 @@ const struct np_verb np_verbs[] = {
 	  "Exit code 0 when the node is ready and as configured, 1 when not.\n", NP_VERB_CHECK,
 	  np_verb_check },
 	{ "selftest", "[RUNG...]", "prove the data paths",
-	  "Rungs: tcp (UCX over the IPoIB address), rc (UCX over each wanted port).\n"
+	  "Rungs, bottom first: umad, verbs (each port, and one to another), rc (UCX over each\n"
+	  "port), tcp (UCX over the IPoIB address); with GPUs cuda, cuda_copy, cuda_ipc, gdrapi,\n"
+	  "gdr_copy, gdr_rdma, nccl. What stands on a broken rung is not tried.\n"
 	  "A rung that is named and has to skip makes the exit code 1.\n",
 	  NP_VERB_SELFTEST, np_verb_selftest },
 	{ "show", "[ports|netdevs|modules|gpus|libraries|topology|config]...", "show the facts",

@@ -201,7 +201,7 @@ void np_helper_failure(const struct np_child_result *result, const char *who, in
 			   result->term_signal, strsignal(result->term_signal));
 	else
 		np_err_set(err, -EPROTO, "selftest.crashed",
-			   "%s ended with code %d and no result%s%.100s", who, result->exit_status,
+			   "%s ended with code %d and no result%s%.280s", who, result->exit_status,
 			   *line ? ": " : "", line);
 	np_err_hint(err, "run nodeprep selftest --verbose and read its log");
 }

@@ -91,6 +91,8 @@ static void make_arguments(const struct np_rung_options *options, const struct n
 	add_argument(args, "--gpu", step->gpu);
 	add_argument(args, "--address", step->address);
 	args->v[args->n++] = options->full ? "--full" : "--quick";
+	if (options->force)
+		args->v[args->n++] = "--force";
 	/* its own deadline comes first (its alarm 3 s after that), so that it can still
 	 * say what hung */
 	snprintf(args->timeout, sizeof(args->timeout), "%d",
@@ -167,14 +169,29 @@ static void judge_pair(const struct np_ladder_step *step, json_t *entry)
 		json_object_set_new(entry, "status", json_string("warn"));
 }
 
+/* Jobs may bring their own UCX, and gdrcopy is for those who want it: what the installed
+ * one lacks is no fault of the node, unless the rung was asked for by name. */
+static void judge_lacking(const struct np_rung_options *options, const struct np_ladder_step *step,
+			  json_t *entry)
+{
+	const char *code = json_string_value(json_object_get(entry, "code"));
+
+	if (!np_strv_has(options->rungs, step->rung) &&
+	    (np_streq(code, "ucx.built_without") ||
+	     (np_streq(code, "ucx.transport_missing") && np_streq(step->rung, "gdr_copy"))))
+		json_object_set_new(entry, "status", json_string("skip"));
+}
+
 static void judge(const struct np_config *cfg, const struct np_facts *facts,
-		  const struct np_ladder_step *step, json_t *entry)
+		  const struct np_rung_options *options, const struct np_ladder_step *step,
+		  json_t *entry)
 {
 	double floor = np_config_floor(cfg, step->rung), rate = 0;
 	char label[168];
 
 	json_object_set_new(entry, "device", json_string(np_ladder_label(step, label)));
 	judge_pair(step, entry);
+	judge_lacking(options, step, entry);
 	for (size_t i = 0; i < facts->cas.n; i++) {
 		const struct np_ca *ca = &facts->cas.v[i];
 
@@ -198,10 +215,10 @@ int np_selftest_run(const struct np_config *cfg, const struct np_facts *facts,
 	struct runner run = { .options = options, .entries = entries, .err = err };
 	int r = np_helper_open(options->run_as, options->as_root, &run.helper, err);
 
-	if (r == 0)
+	if (r == 0) {
 		np_helper_find_limit(&run.helper);
-	if (r == 0)
 		r = np_rdma_users_observe(0, &users, err);
+	}
 	if (r == 0)
 		r = np_ladder_make(cfg, facts, sel, options->rungs, &users, options->force, &ladder,
 				   err);
@@ -217,7 +234,7 @@ int np_selftest_run(const struct np_config *cfg, const struct np_facts *facts,
 		} else {
 			r = run_step(&run, step);
 			if (r == 0)
-				judge(cfg, facts, step,
+				judge(cfg, facts, options, step,
 				      json_array_get(entries, json_array_size(entries) - 1));
 		}
 	}

@@ -33,6 +33,7 @@ void np_signals_install(void)
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);
+	signal(SIGCHLD, SIG_DFL); /* ignored by the caller, children could not be waited for */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error like others */
 }

@@ -73,7 +73,8 @@ int np_with_deadline(const char *what, int timeout_ms, int (*fn)(void *arg, stru
 
 /* ---- signals ---- */
 
-/* Installs handlers for SIGTERM, SIGINT and SIGHUP that only set the flag. */
+/* Installs handlers for SIGTERM, SIGINT and SIGHUP that only set the flag; SIGCHLD is as
+ * by default, whatever the caller left. */
 void np_signals_install(void);
 bool np_interrupted(void);
 

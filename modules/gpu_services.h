@@ -11,11 +11,11 @@
 enum np_service_state { NP_SERVICE_UNKNOWN, NP_SERVICE_DOWN, NP_SERVICE_RUNNING };
 
 struct np_gpu_services {
-	bool nvswitch;		       /* this node has NVSwitches to manage */
+	bool nvswitch;			     /* this node has NVSwitches to manage */
 	enum np_service_state fabricmanager; /* looked for where nvswitch */
-	bool imex_channels;	       /* /dev/nvidia-caps-imex-channels has a channel */
-	bool imex_domain;	       /* /etc/nvidia-imex/nodes_config.cfg names nodes */
-	enum np_service_state imex;	       /* looked for where either of them */
+	bool imex_channels;		     /* /dev/nvidia-caps-imex-channels has a channel */
+	bool imex_domain;		     /* /etc/nvidia-imex/nodes_config.cfg names nodes */
+	enum np_service_state imex;	     /* looked for where either of them */
 };
 
 /* @nvswitch is for the caller to know (np_gpus.n_nvswitches, management HCAs). Never

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "modules/gpu.h"
 #include "selftest/ucp_engine.h"
+#include "selftest/nvml_lib.h"
 
 static bool all_hex(const char *s, size_t n)
 {
@@ -232,6 +233,50 @@ static int judge(const char *rung, struct np_gpu_set *set, const struct np_err *
 	return 0;
 }
 
+/* What takes a GPU's time or memory is not for one that works for somebody. */
+static bool is_heavy(const char *rung)
+{
+	return !np_streq(rung, "cuda") && !np_streq(rung, "gdrapi");
+}
+
+/* Entries for GPUs that others use; they are wanted no more. Of nccl, which has one entry
+ * for all, no GPU is then. */
+static int spare_busy(const char *rung, const char *device, struct np_gpu_set *set, size_t *usable,
+		      struct np_rung_report *report, struct np_err *err)
+{
+	bool whole = np_streq(rung, "nccl");
+	np_auto_nvml struct np_nvml nvml = { 0 };
+	struct np_err unknown;
+
+	if (np_nvml_open(&nvml, &unknown) != 0)
+		return 0;
+	for (size_t i = 0; i < set->n; i++) {
+		const struct np_gpu_dev *gpu = &set->v[i];
+		struct np_err why;
+		unsigned int pid;
+		int users, ret;
+
+		if (!set->wanted[i] || !gpu->usable)
+			continue;
+		users = np_nvml_users(&nvml, gpu->pci, &pid);
+		if (users <= 0)
+			continue;
+		np_err_set(&why, -EBUSY, "selftest.busy",
+			   "GPU%zu, %s: %d compute process%s %s it (PID %u)", gpu->number,
+			   gpu->name, users, users == 1 ? "" : "es", users == 1 ? "uses" : "use",
+			   pid);
+		np_err_hint(&why, "try again when the job has ended, or with --force");
+		ret = verdict(rung, whole ? device : gpu->pci, true, &why, report, err);
+		if (ret < 0)
+			return ret;
+		set->wanted[i] = false;
+		*usable = whole ? 0 : *usable - 1;
+		if (whole)
+			break;
+	}
+	return 0;
+}
+
 int np_gpu_set_open(const char *rung, const struct np_rung_options *options, struct np_gpu_set *set,
 		    struct np_rung_report *report, struct np_err *err)
 {
@@ -254,6 +299,8 @@ int np_gpu_set_open(const char *rung, const struct np_rung_options *options, str
 		ret = sort_and_mark(set, pci, number, !options->device, err);
 	if (ret == 0)
 		ret = judge(rung, set, cuda < 0 ? &no_driver : NULL, &usable, report, err);
+	if (ret == 0 && usable > 0 && is_heavy(rung) && !options->force)
+		ret = spare_busy(rung, options->device, set, &usable, report, err);
 	if (ret < 0 || usable > 0 || report->n > 0)
 		return ret < 0 ? ret : usable > 0;
 	/* a driver that fails for another reason than want of a GPU has found one */

@@ -42,6 +42,8 @@ void np_gpu_pci_canonical(const char *text, char pci[16]);
  * in @report already, or a negative errno with message (no memory, "usage").
  *   selftest.no_gpu   skip: no GPU here; fail: none by the name that was asked for
  *   cuda.no_driver    fail: a GPU is there, the driver does not work
+ *   selftest.busy     skip: other processes have a compute context on it (by NVML);
+ *                     not for cuda and gdrapi, nor with options->force
  *   cuda.gpu_missing  fail: on the PCI bus, but CUDA does not show it; skip when its
  *                     driver is vfio-pci or pci-stub: it was given to a virtual machine
  */

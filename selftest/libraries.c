@@ -139,20 +139,23 @@ static json_t *gdrapi_entry(const struct gpu_side *g)
 
 static json_t *nvml_entry(void)
 {
+	np_auto_nvml struct np_nvml nvml = { 0 };
+	bool known = false, active = false;
 	struct np_err err = { 0 };
-	struct np_nvml nvml;
-	int r = np_nvml_ask(&nvml, &err);
-	json_t *o = entry("nvml",
-			  r == 0 ? "loaded" :
-			  r > 0	 ? "absent" :
-				   "unusable",
-			  nvml.handle ? nvml.path : NULL, nvml.version, r == 0 ? NULL : &err);
+	int r = np_nvml_open(&nvml, &err);
+	json_t *o;
 
+	if (r == 0)
+		r = np_nvml_nvlink(&nvml, &known, &active, &err);
+	o = entry("nvml",
+		  r == 0 ? "loaded" :
+		  r > 0	 ? "absent" :
+			   "unusable",
+		  nvml.path, nvml.version, r == 0 ? NULL : &err);
 	if (r == 0)
 		json_object_set_new(o, "nvml",
 				    json_pack("{s:o}", "nvlink",
-					      nvml.nvlink_known ? json_boolean(nvml.nvlink) :
-								  json_null()));
+					      known ? json_boolean(active) : json_null()));
 	return o;
 }
 
@@ -225,15 +228,14 @@ static json_t *verdict(const struct np_ucx_view *view, const struct np_ucx_wante
 		       const struct gpu_side *g, const char *rc)
 {
 	struct np_ucx_evidence evidence = { .device_error = device_error(g, wanted->name, rc) };
-	_cleanup_free_ char *path = NULL;
+	char folder[NP_UCX_PATH_MAX], path[NP_UCX_PATH_MAX], why[320];
 	struct np_ucx_verdict v;
-	char why[320];
 
-	if (wanted->module && !np_strv_has(&view->components, wanted->component))
-		path = np_ucx_module_path(view->path, wanted->module);
-	evidence.module_path = path;
+	if (wanted->module && !np_strv_has(&view->components, wanted->component) &&
+	    np_ucx_find_module(wanted->module, folder, path))
+		evidence.module_path = path;
 	/* once more what UCX has tried and told nobody of */
-	if (path && !dlopen(path, RTLD_NOW | RTLD_LOCAL))
+	if (evidence.module_path && !dlopen(path, RTLD_NOW | RTLD_LOCAL))
 		evidence.module_error = np_printable(dlerror(), why, sizeof(why));
 	np_ucx_judge(view, wanted, &evidence, g->brief, &v);
 	return json_pack("{s:s, s:s, s:o}", "transport", wanted->name, "status",

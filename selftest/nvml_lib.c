@@ -3,22 +3,19 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "selftest/cuda_lib.h"
 
-#define LIBRARY "libnvidia-ml.so.1"
+#define LIBRARY	      "libnvidia-ml.so.1"
+#define PROCESSES_MAX 64
 
-struct functions {
-/* NOLINTBEGIN(bugprone-macro-parentheses): a type has no parentheses around it */
-#define DECLARE(member, symbol, parameters) np_nvml_result(*member) parameters;
-	NP_NVML_FUNCTIONS(DECLARE)
-#undef DECLARE
-	/* NOLINTEND(bugprone-macro-parentheses) */
-	const char *(*error_string)(np_nvml_result);
-};
+/* nvmlProcessInfo_t of nvmlDeviceGetComputeRunningProcesses_v3: a PID and, aligned, its
+ * bytes of GPU memory and two instance numbers */
+#define PROCESS_WORDS 3
 
 static int no_library(const char *why, struct np_err *err)
 {
@@ -31,34 +28,10 @@ static int no_library(const char *why, struct np_err *err)
 	return absent ? 1 : -ENOENT;
 }
 
-static int load(struct np_nvml *nvml, struct functions *f, struct np_err *err)
-{
-	const char *missing = NULL;
-	char why[320];
-
-	nvml->handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-	if (!nvml->handle)
-		return no_library(np_printable(dlerror(), why, sizeof(why)), err);
-/* NOLINTBEGIN(bugprone-macro-parentheses): a type has no parentheses around it */
-#define NEED(member, symbol, parameters) \
-	f->member = (np_nvml_result(*) parameters)dlsym(nvml->handle, symbol); \
-	if (!f->member) \
-		missing = symbol;
-	NP_NVML_FUNCTIONS(NEED)
-#undef NEED
-	/* NOLINTEND(bugprone-macro-parentheses) */
-	f->error_string = (const char *(*)(np_nvml_result))dlsym(nvml->handle, "nvmlErrorString");
-	np_library_path((void *)f->shutdown, LIBRARY, nvml->path, sizeof(nvml->path));
-	if (!missing)
-		return 0;
-	snprintf(why, sizeof(why), "%s has no %s", nvml->path, missing);
-	return no_library(why, err);
-}
-
-static int failed(const struct functions *f, const char *doing, np_nvml_result result,
+static int failed(const struct np_nvml *nvml, const char *doing, np_nvml_result result,
 		  struct np_err *err)
 {
-	const char *said = f->error_string ? f->error_string(result) : NULL;
+	const char *said = nvml->error_string ? nvml->error_string(result) : NULL;
 	char text[160];
 
 	np_err_set(err, -EIO, "nvml.failed", "NVML failed while %s: %s (%d)", doing,
@@ -67,12 +40,90 @@ static int failed(const struct functions *f, const char *doing, np_nvml_result r
 	return -EIO;
 }
 
+static int load(struct np_nvml *nvml, struct np_err *err)
+{
+	const char *missing = NULL;
+	char why[320];
+
+	nvml->handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+	if (!nvml->handle)
+		return no_library(np_printable(dlerror(), why, sizeof(why)), err);
+/* NOLINTBEGIN(bugprone-macro-parentheses): a type has no parentheses around it */
+#define TAKE(member, symbol, parameters) \
+	nvml->member = (np_nvml_result(*) parameters)dlsym(nvml->handle, symbol);
+#define NEED(member, symbol, parameters) \
+	TAKE(member, symbol, parameters) \
+	if (!nvml->member) \
+		missing = symbol;
+	NP_NVML_FUNCTIONS(NEED)
+	NP_NVML_OPTIONAL(TAKE)
+#undef NEED
+#undef TAKE
+	/* NOLINTEND(bugprone-macro-parentheses) */
+	nvml->error_string =
+		(const char *(*)(np_nvml_result))dlsym(nvml->handle, "nvmlErrorString");
+	np_library_path((void *)nvml->shutdown, LIBRARY, nvml->path, sizeof(nvml->path));
+	if (!missing)
+		return 0;
+	snprintf(why, sizeof(why), "%s has no %s", nvml->path, missing);
+	return no_library(why, err);
+}
+
+int np_nvml_open(struct np_nvml *nvml, struct np_err *err)
+{
+	np_nvml_result result;
+	int r;
+
+	memset(nvml, 0, sizeof(*nvml));
+	r = load(nvml, err);
+	if (r == 0) {
+		result = nvml->init();
+		if (result != NP_NVML_SUCCESS)
+			r = failed(nvml, "starting", result, err);
+	}
+	if (r != 0) {
+		if (nvml->handle)
+			dlclose(nvml->handle);
+		nvml->handle = NULL;
+		return r;
+	}
+	if (nvml->get_version(nvml->version, sizeof(nvml->version)) != NP_NVML_SUCCESS)
+		nvml->version[0] = '\0';
+	nvml->version[sizeof(nvml->version) - 1] = '\0';
+	np_debug("%s: NVML %s", nvml->path, nvml->version);
+	return 0;
+}
+
+void np_nvml_close(struct np_nvml *nvml)
+{
+	if (!nvml || !nvml->handle)
+		return;
+	nvml->shutdown();
+	dlclose(nvml->handle);
+	nvml->handle = NULL;
+}
+
+int np_nvml_users(const struct np_nvml *nvml, const char *pci, unsigned int *pid)
+{
+	uint64_t infos[PROCESSES_MAX][PROCESS_WORDS];
+	unsigned int n = PROCESSES_MAX;
+	np_nvml_device device = NULL;
+
+	*pid = 0;
+	if (!nvml->processes || nvml->by_pci(pci, &device) != NP_NVML_SUCCESS ||
+	    nvml->processes(device, &n, infos) != NP_NVML_SUCCESS || n > PROCESSES_MAX)
+		return -1;
+	if (n > 0)
+		memcpy(pid, infos[0], sizeof(*pid));
+	return (int)n;
+}
+
 /* Sets @active when a link is. False: the GPU does not tell. */
-static bool look_at_links(const struct functions *f, np_nvml_device device, bool *active)
+static bool look_at_links(const struct np_nvml *nvml, np_nvml_device device, bool *active)
 {
 	for (unsigned int link = 0; link < NP_NVML_LINKS; link++) {
 		unsigned int state = 0;
-		np_nvml_result result = f->link_state(device, link, &state);
+		np_nvml_result result = nvml->link_state(device, link, &state);
 
 		if (result == NP_NVML_INVALID_ARGUMENT || result == NP_NVML_NOT_SUPPORTED)
 			return true;
@@ -83,47 +134,23 @@ static bool look_at_links(const struct functions *f, np_nvml_device device, bool
 	return true;
 }
 
-static int look_at_gpus(const struct functions *f, struct np_nvml *nvml, struct np_err *err)
+int np_nvml_nvlink(const struct np_nvml *nvml, bool *known, bool *active, struct np_err *err)
 {
 	unsigned int n = 0;
-	np_nvml_result result = f->count(&n);
-	bool all = n > 0;
+	np_nvml_result result = nvml->count(&n);
+	bool all = n > 0, any = false;
 
 	if (result != NP_NVML_SUCCESS)
-		return failed(f, "counting the GPUs", result, err);
+		return failed(nvml, "counting the GPUs", result, err);
 	for (unsigned int i = 0; i < n; i++) {
 		np_nvml_device device = NULL;
 
-		if (f->device(i, &device) != NP_NVML_SUCCESS ||
-		    !look_at_links(f, device, &nvml->nvlink))
+		if (nvml->by_index(i, &device) != NP_NVML_SUCCESS ||
+		    !look_at_links(nvml, device, &any))
 			all = false;
 	}
-	/* one active link is an answer, none is one when every GPU has told */
-	nvml->nvlink_known = nvml->nvlink || all;
-	np_debug("NVML %s: %u GPUs, NVLink %s", nvml->version, n,
-		 !nvml->nvlink_known ? "unknown" :
-		 nvml->nvlink	     ? "yes" :
-				       "no");
+	/* one active link is an answer; none is one when every GPU has told */
+	*known = any || all;
+	*active = any;
 	return 0;
-}
-
-int np_nvml_ask(struct np_nvml *out, struct np_err *err)
-{
-	struct functions f = { 0 };
-	np_nvml_result result;
-	int r;
-
-	memset(out, 0, sizeof(*out));
-	r = load(out, &f, err);
-	if (r != 0)
-		return r;
-	result = f.init();
-	if (result != NP_NVML_SUCCESS)
-		return failed(&f, "starting", result, err);
-	if (f.version(out->version, NP_NVML_VERSION_SIZE) != NP_NVML_SUCCESS)
-		out->version[0] = '\0';
-	out->version[sizeof(out->version) - 1] = '\0';
-	r = look_at_gpus(&f, out, err);
-	f.shutdown();
-	return r;
 }

@@ -8,20 +8,37 @@
 #include "base/err.h"
 #include "selftest/nvml_api.h"
 
-/* What NVML says of NVLink, which is not in sysfs. */
+/* NVML, opened at run time. */
 struct np_nvml {
-	void *handle;	  /* NULL: it was not loaded */
-	char path[256];	  /* of the library */
-	char version[80]; /* "" = unknown */
-	bool nvlink_known;
-	bool nvlink; /* a link of a GPU is active */
+	void *handle;	/* NULL = not open */
+	char path[256]; /* of the library, also when it did not start; "" = none */
+	char version[NP_NVML_VERSION_SIZE]; /* "" = unknown */
+/* NOLINTBEGIN(bugprone-macro-parentheses): a type has no parentheses around it */
+#define NP_NVML_DECLARE(member, symbol, parameters) np_nvml_result(*member) parameters;
+	NP_NVML_FUNCTIONS(NP_NVML_DECLARE)
+	NP_NVML_OPTIONAL(NP_NVML_DECLARE)
+#undef NP_NVML_DECLARE
+	/* NOLINTEND(bugprone-macro-parentheses) */
+	const char *(*error_string)(np_nvml_result); /* or NULL */
 };
 
-/* Opens libnvidia-ml.so.1, asks it once and shuts it down again: this opens the GPUs.
- * Returns 0 (with nvlink_known false where a GPU gave no answer, or there is none), 1 when
- * the library is not there, or a negative errno, with
+/* Opens libnvidia-ml.so.1 and starts it, which opens the GPUs: what it would tell is
+ * unknown else. np_nvml_close ends it. Returns 0, 1 when there is none, or a negative errno,
+ * with
  *   nvml.no_library  none in the library path, or it cannot be loaded
- *   nvml.failed      it does not start, or cannot count the GPUs */
-int np_nvml_ask(struct np_nvml *out, struct np_err *err) np_must_check;
+ *   nvml.failed      it does not start */
+int np_nvml_open(struct np_nvml *nvml, struct np_err *err) np_must_check;
+void np_nvml_close(struct np_nvml *nvml);
+#define np_auto_nvml np_auto(np_nvml_close)
+
+/* Processes with a compute context on the GPU at @pci ("0000:17:00.0"): their number, or -1
+ * when it cannot be told. @pid is one of them (0 = not seen from this PID namespace). */
+int np_nvml_users(const struct np_nvml *nvml, const char *pci, unsigned int *pid);
+
+/* NVLink, which is not in sysfs. Sets @active when a link of a GPU is active; @known false:
+ * none is, and a GPU did not tell, or there is none. Returns 0, or -EIO with nvml.failed when
+ * the GPUs cannot be counted. */
+int np_nvml_nvlink(const struct np_nvml *nvml, bool *known, bool *active,
+		   struct np_err *err) np_must_check;
 
 #endif

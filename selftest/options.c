@@ -26,6 +26,7 @@ const char np_options_help[] =
 	"  --address ADDR       address it must have (tcp); default: its first\n"
 	"  --quick              a few sizes, 8 B to 8 MiB (default)\n"
 	"  --full               powers of 4, 1 B to 64 MiB\n"
+	"  --force              also on a GPU that other processes use\n"
 	"  --timeout-ms N       deadline; default 20000, with --full 90000\n"
 	"  --env NAME=VALUE     set in the environment, e.g. UCX_IB_SL=1 (repeat); UCX_*, NCCL_*,\n"
 	"                       CUDA_*, GDRCOPY_* and HOME are not inherited\n"
@@ -47,6 +48,7 @@ enum option {
 	ENV,
 	QUICK,
 	FULL,
+	FORCE,
 	LIST,
 	LIBRARIES,
 	BRIEF,
@@ -57,11 +59,12 @@ enum option {
 };
 
 /* In the order of enum option; up to ENV they take a value. */
-static const char *const names[] = { "--device", "--peer",    "--gpu",	      "--gid-index",
-				     "--netdev", "--address", "--timeout-ms", "--env",
-				     "--quick",	 "--full",    "--list",	      "--libraries",
-				     "--brief",	 "--nvml",    "--verbose",    "--version",
-				     "--help",	 NULL };
+static const char *const names[] = {
+	"--device",  "--peer",	     "--gpu",	    "--gid-index", "--netdev",
+	"--address", "--timeout-ms", "--env",	    "--quick",	   "--full",
+	"--force",   "--list",	     "--libraries", "--brief",	   "--nvml",
+	"--verbose", "--version",    "--help",	    NULL
+};
 
 static bool takes_value(enum option option)
 {
@@ -136,6 +139,9 @@ static void take_flag(struct np_options *out, enum option option)
 	case QUICK:
 	case FULL:
 		out->rung_options.full = option == FULL;
+		break;
+	case FORCE:
+		out->rung_options.force = true;
 		break;
 	case LIST:
 		out->action = NP_OPTIONS_LIST;

@@ -52,6 +52,7 @@ struct np_rung_options {
 	int gid_index;	     /* of both ports; -1 = the best there is */
 	const char *netdev;  /* "ib0" or NULL */
 	const char *address; /* "10.0.0.50", a prefix length allowed; or NULL */
+	bool force;	     /* also a GPU that other processes use */
 	bool full;	     /* every power of 4 instead of a few sizes */
 	int timeout_ms;	     /* of the whole process */
 	int64_t deadline_ms; /* the same as a time of np_now_ms() */

@@ -55,7 +55,8 @@ static int one_end(struct np_ucp_pair *pair, const struct np_gpu_set *set,
 /* The other process, one order long. */
 static int serve(struct np_ucp_pair *pair, const struct np_ucp_order *order)
 {
-	const struct np_rung_options options = { .device = order->pci };
+	/* the first process uses it */
+	const struct np_rung_options options = { .device = order->pci, .force = true };
 	np_auto_rung_report struct np_rung_report report = { 0 };
 	struct np_rung_result unused = { 0 };
 	struct np_gpu_set set;

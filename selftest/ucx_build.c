@@ -24,7 +24,7 @@ static const char *library_of(const char *function, const char *otherwise)
 
 const char *np_ucx_library(void)
 {
-	return library_of("ucp_get_version", "libucp");
+	return library_of("ucp_worker_create", "libucp");
 }
 
 bool np_ucx_of_one_piece(void)
@@ -61,10 +61,8 @@ static bool has_component(const char *name, unsigned int *devices)
 	return found;
 }
 
-/* UCX loads modules from "ucx" beside libucs, with or without the number of its
- * interface in the name. */
-static bool find_module(const char *module, char *folder, size_t folder_size, char *path,
-			size_t size)
+bool np_ucx_find_module(const char *module, char folder[NP_UCX_PATH_MAX],
+			char path[NP_UCX_PATH_MAX])
 {
 	const char *named = getenv("UCX_MODULE_DIR");
 	const char *library = library_of("ucs_status_string", "");
@@ -72,13 +70,14 @@ static bool find_module(const char *module, char *folder, size_t folder_size, ch
 	static const char *const suffixes[] = { "", ".0" };
 
 	if (named)
-		np_strcpy(folder, folder_size, named);
+		np_strcpy(folder, NP_UCX_PATH_MAX, named);
 	else
-		snprintf(folder, folder_size, "%.*s/ucx", slash ? (int)(slash - library) : 1,
+		snprintf(folder, NP_UCX_PATH_MAX, "%.*s/ucx", slash ? (int)(slash - library) : 1,
 			 slash ? library : ".");
 	for (size_t i = 0; i < NP_ARRAY_SIZE(suffixes); i++) {
-		snprintf(path, size, "%s/%s%s", folder, module, suffixes[i]);
-		if (access(path, F_OK) == 0)
+		if (snprintf(path, NP_UCX_PATH_MAX, "%s/%s%s", folder, module, suffixes[i]) <
+			    NP_UCX_PATH_MAX &&
+		    access(path, F_OK) == 0)
 			return true;
 	}
 	return false;
@@ -86,10 +85,10 @@ static bool find_module(const char *module, char *folder, size_t folder_size, ch
 
 static void missing(const struct np_ucx_need *need, struct np_err *err)
 {
-	char folder[256], path[320], why[320];
+	char folder[NP_UCX_PATH_MAX], path[NP_UCX_PATH_MAX], why[320];
 	void *handle;
 
-	if (!find_module(need->module, folder, sizeof(folder), path, sizeof(path))) {
+	if (!np_ucx_find_module(need->module, folder, path)) {
 		np_err_set(err, -ENOENT, "ucx.built_without",
 			   "UCX %s (%s) is built without %s: no component %s, and no %s in %s",
 			   ucp_get_version_string(), np_ucx_library(), need->what, need->component,

@@ -2,6 +2,8 @@
 #ifndef NP_SELFTEST_UCX_BUILD_H
 #define NP_SELFTEST_UCX_BUILD_H
 
+#include <stdbool.h>
+
 #include "base/err.h"
 #include "base/str.h"
 
@@ -11,6 +13,14 @@ const char *np_ucx_library(void);
 /* libucp and libuct come from one directory. libuct tells no version: of two directories
  * it may be of another one. */
 bool np_ucx_of_one_piece(void);
+
+#define NP_UCX_PATH_MAX 320
+
+/* The file of @module, "libuct_ib.so" (the number of its interface may follow), in the
+ * folder where UCX looks for it: "ucx" beside libucs, or UCX_MODULE_DIR. False: there is
+ * none in @folder. */
+bool np_ucx_find_module(const char *module, char folder[NP_UCX_PATH_MAX],
+			char path[NP_UCX_PATH_MAX]);
 
 /* What a rung needs of the UCX library. */
 struct np_ucx_need {

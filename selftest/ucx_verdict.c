@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "selftest/ucx_verdict.h"
 
-#include <dirent.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 const struct np_ucx_wanted np_ucx_wanted[] = {
@@ -96,31 +94,4 @@ void np_ucx_judge(const struct np_ucx_view *view, const struct np_ucx_wanted *wa
 		snprintf(out->reason, sizeof(out->reason), "UCX finds no device for it%s%s",
 			 md ? ": " : "", md ? md : "");
 	}
-}
-
-/* libuct_ib.so and libuct_ib.so.0, not libuct_ib.so.debug */
-static bool is_module(const char *file, const char *module)
-{
-	size_t len = strlen(module);
-
-	return strncmp(file, module, len) == 0 &&
-	       (file[len] == '\0' ||
-		(file[len] == '.' && file[len + 1] >= '0' && file[len + 1] <= '9'));
-}
-
-char *np_ucx_module_path(const char *library, const char *module)
-{
-	_cleanup_free_ char *real = realpath(library, NULL), *folder = NULL;
-	_cleanup_closedir_ DIR *dir = NULL;
-	const struct dirent *entry;
-
-	if (!real)
-		return NULL;
-	*strrchr(real, '/') = '\0';
-	folder = np_asprintf("%s/ucx", real);
-	dir = folder ? opendir(folder) : NULL;
-	while (dir && (entry = readdir(dir)))
-		if (is_module(entry->d_name, module))
-			return np_asprintf("%s/%s", folder, entry->d_name);
-	return NULL;
 }

@@ -42,8 +42,4 @@ struct np_ucx_verdict {
 void np_ucx_judge(const struct np_ucx_view *view, const struct np_ucx_wanted *wanted,
 		  const struct np_ucx_evidence *evidence, bool brief, struct np_ucx_verdict *out);
 
-/* The module's file in folder "ucx" beside @library (a path of libuct or libucp), where UCX
- * looks for it. NULL: none, or out of memory. The caller frees. */
-char *np_ucx_module_path(const char *library, const char *module);
-
 #endif

@@ -310,3 +310,22 @@ def test_gdr_rdma_without_an_hca():
     assert (entry["status"], entry["code"]) == ("fail", "selftest.gdr_rdma.no_device")
     entry = one("gdr_rdma", "--gpu", "GPU3", rc=1)
     assert (entry["device"], entry["code"]) == ("GPU3", "selftest.no_gpu")
+
+
+# Somebody else's job.
+
+@pytest.mark.parametrize("rung", ["nccl", "cuda_copy", "cuda_ipc", "gdr_copy"])
+def test_a_busy_gpu_is_left_alone(rung):
+    entry = one(rung, rc=1, fake_nvml="users=2")
+    assert (entry["device"], entry["status"], entry["code"]) == (
+        "" if rung == "nccl" else GPU0, "skip", "selftest.busy")
+    assert "2 compute processes use it (PID 4711)" in entry["message"]
+    assert "--force" in entry["hint"]
+    found = run(rung, "--force", rc=1 if rung != "nccl" else 0, fake_nvml="users=2")
+    assert all(entry["code"] != "selftest.busy" for entry in found)
+
+
+def test_light_rungs_do_not_mind():
+    assert one("cuda", rc=0, fake_nvml="users=2")["status"] == "ok"
+    # who cannot be asked says nothing against it
+    assert one("nccl", rc=0, fake_nvml="init=3")["status"] == "ok"

@@ -162,6 +162,21 @@ int main(int argc, char **argv)
 		return printf("{\"schema\": \xff\x01"), 0;
 	if (!strcmp(how, "half"))
 		return printf("{\"schema\": 1, \"selftest\": [{\"rung\": 7}]}\n"), 0;
+	/* VERDICT=CODE: each rung says so of its device */
+	const char *code = strchr(how, '=');
+	if (code) {
+		const char *device = "";
+		int good = !strncmp(how, "ok", 2) || !strncmp(how, "warn", 4);
+		for (int i = 1; i + 1 < argc; i++)
+			if (!strcmp(argv[i], "--device") || !strcmp(argv[i], "--netdev"))
+				device = argv[i + 1];
+		printf("{\"schema\": 1, \"selftest\": [{\"rung\": \"%s\", \"device\": \"%s\","
+		       "\"transport\": \"t\", \"status\": \"%.*s\", \"code\": \"%s\", \"message\": \"m\","
+		       "\"hint\": \"h\", \"size_bytes\": 8388608, \"latency_us\": 1, \"bandwidth_MBps\": 9000,"
+		       "\"sizes\": [{\"size_bytes\": 8388608, \"latency_us\": 1, \"bandwidth_MBps\": 9000}]}]}\n",
+		       argv[1], device, (int)(code - how), how, code + 1);
+		return !good;
+	}
 	for (int i = 0; !strcmp(how, "flood") && i < 1000; i++)
 		fwrite(zeros, 1, sizeof(zeros), stdout);
 	if (!strcmp(how, "deaf"))
@@ -214,6 +229,45 @@ def test_a_program_that_misbehaves_is_a_failed_rung(addressed, fake, how, code, 
     assert (entry["rung"], entry["status"], entry["code"]) == ("tcp", "fail", code), entry
     assert entry["hint"] and said in entry["message"], entry
     assert addressed.run("pgrep", "-f", "sleep 30[0]").rc == 1, "a child was left behind"
+
+
+def says(node, fake, how, *argv, rc):
+    program = beside(node, fake)
+    done = node.run(program, "selftest", *argv, "--json", "--env", "FAKE=" + how, timeout=60)
+    assert done.rc == rc, done
+    return done
+
+
+def test_a_ucx_that_lacks_a_transport_is_no_fault_of_the_node(addressed, fake):
+    """C31: jobs may bring their own UCX; who names the rung wants to know."""
+    done = says(addressed, fake, "fail=ucx.built_without", "rc", rc=1)
+    assert {entry["status"] for entry in done.doc["selftest"]} == {"fail"}
+    addressed.text("rm", "-r", "/tmp/fake")
+    done = says(addressed, fake, "fail=ucx.built_without", rc=0)
+    assert {(entry["status"], entry["code"]) for entry in done.rungs("rc")} == \
+        {("skip", "ucx.built_without")}
+
+
+def test_two_ports_without_a_way_between_them(addressed, fake):
+    done = says(addressed, fake, "fail=selftest.verbs.no_path", "verbs", rc=1)
+    for entry in done.rungs("verbs"):
+        # the port itself failed, so the pair was not tried
+        assert entry["status"] == ("skip" if "-" in entry["device"] else "fail")
+
+
+def test_floors_and_fair_shares(addressed, fake):
+    done = says(addressed, fake, "ok=", "rc", rc=0)
+    assert {(entry["status"], entry["code"]) for entry in done.rungs("rc")} == \
+        {("warn", "selftest.slow")}
+    addressed.write("/etc/nodeprep/nodeprep.conf", "[selftest]\nmin_bandwidth_MBps.rc = 9001\n")
+    addressed.text("rm", "-r", "/tmp/fake")
+    done = says(addressed, fake, "ok=", "rc", "verbs", rc=1)
+    assert {(entry["status"], entry["code"]) for entry in done.rungs("rc")} == \
+        {("fail", "selftest.below_floor")}
+    assert {entry["status"] for entry in done.rungs("verbs")} == {"warn"}
+    addressed.write("/etc/nodeprep/nodeprep.conf", "[selftest]\nmin_bandwidth_MBps.rc = 8999\n")
+    addressed.text("rm", "-r", "/tmp/fake")
+    assert says(addressed, fake, "ok=", "rc", rc=0).rungs("rc")[0]["status"] == "ok"
 
 
 def test_a_file_that_is_no_program(addressed):

@@ -96,7 +96,7 @@ def test_an_ordinary_user_may_ask(guide):
 
 def test_all_nouns_have_libraries_too(shared_guide):
     done = shared_guide.json("show", rc=0)
-    assert list(done.doc["show"]) == ["ports", "netdevs", "modules", "gpus", "libraries", "config"]
+    assert {"ports", "netdevs", "modules", "gpus", "libraries", "config"} <= set(done.doc["show"])
 
 
 # ---- gdr_copy without gdrdrv ----

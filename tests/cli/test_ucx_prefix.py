@@ -40,14 +40,14 @@ def test_the_rungs_use_it(addressed, prefix):
     entry, = done.doc["selftest"]
     assert entry["status"] == "ok" and "UCX 1." in entry["message"]
     # broken on purpose: the rung meets just this library
-    library, = [f for f in glob.glob(str(prefix / "lib*" / "libucp.so.0.*"))]
+    library, = glob.glob(str(prefix / "lib*" / "libucp.so.0.*"))
     with open(library, "wb") as file:
         file.write(b"no library")
     done = addressed.run(PLAIN, "selftest", "tcp", "--json", "--ucx-prefix", str(prefix),
                          "--as-root")
     entry, = done.doc["selftest"]
-    assert done.rc == 1 and entry["code"] == "selftest.crashed" and library in entry["message"] \
-        or str(prefix) in entry["message"], done
+    assert done.rc == 1 and entry["code"] == "selftest.crashed", done
+    assert str(prefix) in entry["message"], done
     assert addressed.run(PLAIN, "selftest", "tcp").rc == 0
 
 

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/* Functions under another identity or with a deadline, and the user database. */
+#include "facts_build.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/child.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "base/user.h"
+
+#define NOBODY 65534
+
+/* ---- a function under another identity ---- */
+
+static int called;
+
+static int who(void *arg, struct np_buf *out)
+{
+	char line[128];
+
+	called++;
+	np_buf_printf(out, "%u %u %d %d %d ", getuid(), getgid(), getgroups(0, NULL),
+		      setuid(0) == 0, setgid(0) == 0);
+	if (np_file_read_line_at(AT_FDCWD, "/etc/shadow", line, sizeof(line)) >= 0)
+		np_buf_str(out, "reads shadow");
+	return arg ? *(int *)arg : 0;
+}
+
+static int big(void *arg, struct np_buf *out)
+{
+	for (int i = 0; i < 100000; i++)
+		np_buf_add(out, "0123456789", 10);
+	(void)arg;
+	return 0;
+}
+
+static int hang(void *arg, struct np_buf *out)
+{
+	(void)arg;
+	(void)out;
+	while (!np_interrupted())
+		pause();
+	return 0;
+}
+
+static int crash(void *arg, struct np_buf *out)
+{
+	(void)arg;
+	(void)out;
+	_exit(3);
+}
+
+static void test_as_oneself(void **state)
+{
+	np_auto_buf struct np_buf out = { 0 };
+	struct np_err err;
+
+	(void)state;
+	np_err_clear(&err);
+	called = 0;
+	assert_int_equal(np_as_user("me", geteuid(), getegid(), 1000, big, NULL, &out, &err), 0);
+	assert_int_equal(out.len, 1000000);
+	if (geteuid() == 0)
+		return;
+	assert_int_equal(np_as_user("me", geteuid(), getegid(), 1000, who, NULL, &out, &err), 0);
+	assert_int_equal(called, 1);
+}
+
+static void test_as_user(void **state)
+{
+	np_auto_buf struct np_buf out = { 0 };
+	int answer = -ELOOP;
+	struct np_err err;
+	int64_t start;
+
+	(void)state;
+	if (geteuid() != 0) {
+		print_message("SKIP: only root can become another user\n");
+		skip();
+	}
+	np_err_clear(&err);
+	called = 0;
+	assert_int_equal(np_as_user("nobody", NOBODY, NOBODY, 30000, who, NULL, &out, &err), 0);
+	assert_int_equal(called, 0); /* in another process */
+	assert_true(np_starts_with(out.data, "65534 65534 "));
+	assert_non_null(strstr(out.data, " 0 0 ")); /* no way back */
+	assert_null(strstr(out.data, "shadow"));
+	np_buf_done(&out);
+	assert_int_equal(np_as_user("x", 54321, 54321, 30000, who, NULL, &out, &err), 0);
+	assert_string_equal(out.data, "54321 54321 0 0 0 "); /* nobody's entry: no groups */
+	np_buf_done(&out);
+	assert_int_equal(np_as_user("x", NOBODY, NOBODY, 30000, who, &answer, &out, &err), -ELOOP);
+	assert_int_equal(out.len, 0);
+	assert_int_equal(np_as_user("x", NOBODY, NOBODY, 30000, big, NULL, &out, &err), 0);
+	assert_int_equal(out.len, 1000000);
+	assert_memory_equal(out.data + 999990, "0123456789", 10);
+	start = np_now_ms();
+	assert_int_equal(np_as_user("x", NOBODY, NOBODY, 300, hang, NULL, &out, &err), -ETIMEDOUT);
+	assert_string_equal(err.code, "file.timeout");
+	assert_true(np_now_ms() - start < 20000);
+	assert_int_equal(np_as_user("x", NOBODY, NOBODY, 30000, crash, NULL, &out, &err), -EIO);
+	assert_true(err.message[0]);
+	assert_int_equal(out.len, 1000000);
+}
+
+static int environment(void *arg, struct np_buf *out)
+{
+	(void)arg;
+	np_buf_printf(out, "%d %s", (int)getpid(), getenv("PATH") ? "PATH" : "bare");
+	return 0;
+}
+
+static void test_with_deadline(void **state)
+{
+	np_auto_buf struct np_buf out = { 0 };
+	int answer = -ELOOP;
+	struct np_err err;
+	char own[32];
+
+	(void)state;
+	np_err_clear(&err);
+	assert_non_null(getenv("PATH"));
+	assert_int_equal(np_with_deadline("x", 30000, environment, NULL, &out, &err), 0);
+	snprintf(own, sizeof(own), "%d ", (int)getpid());
+	assert_false(np_starts_with(out.data, own)); /* in a child, whoever asks */
+	assert_non_null(strstr(out.data, " bare"));
+	np_buf_done(&out);
+	assert_int_equal(np_with_deadline("x", 30000, who, &answer, &out, &err), -ELOOP);
+	assert_int_equal(np_with_deadline("x", 30000, big, NULL, &out, &err), 0);
+	assert_int_equal(out.len, 1000000);
+	assert_int_equal(np_with_deadline("the wait", 300, hang, NULL, &out, &err), -ETIMEDOUT);
+	assert_int_equal(err.num, -ETIMEDOUT);
+	assert_true(np_starts_with(err.message, "the wait: "));
+	assert_int_equal(np_with_deadline("x", 30000, crash, NULL, &out, &err), -EIO);
+	assert_int_equal(out.len, 1000000);
+	/* what fails by itself is not taken for the deadline */
+	answer = -ETIMEDOUT;
+	np_err_clear(&err);
+	assert_int_equal(np_with_deadline("x", 30000, who, &answer, &out, &err), -ETIMEDOUT);
+	assert_int_equal(err.num, 0);
+}
+
+/* ---- users ---- */
+
+static void test_users(void **state)
+{
+	np_auto_user struct np_user user = { 0 };
+	struct np_err err;
+
+	(void)state;
+	np_err_clear(&err);
+	assert_int_equal(np_user_by_name("root", &user, &err), 0);
+	assert_int_equal(user.uid, 0);
+	assert_string_equal(user.home, "/root");
+	np_user_done(&user);
+	assert_int_equal(np_user_by_name("no\033such", &user, &err), -ENOENT);
+	assert_string_equal(err.code, "usage.user");
+	assert_non_null(strstr(err.message, "no\\x1bsuch"));
+	assert_int_equal(np_user_by_name("", &user, &err), -ENOENT);
+	assert_int_equal(np_user_by_uid(4000000000U, &user, &err), -ENOENT);
+	assert_int_equal(np_user_by_uid(0, &user, NULL), 0);
+	assert_string_equal(user.name, "root");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_as_oneself),
+		cmocka_unit_test(test_as_user),
+		cmocka_unit_test(test_with_deadline),
+		cmocka_unit_test(test_users),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
