@@ -199,6 +199,8 @@ int np_plan_ucx_env(const struct np_config *cfg, const struct np_facts *facts,
 		input.net_devices = devices.data;
 	input.hca_ports = &ports;
 	input.netdev = np_consumer_netdev(sel);
+	/* a node without GPUs is not asked each time, and a plan must not depend on that */
+	input.version = np_has_gpu(facts) ? facts->libraries.ucx_version : NULL;
 	input.gdr_copy = facts->gdrdrv.usable || np_gdr_dmabuf_usable(facts);
 	/* no fabric at all: nothing to say to UCX, unless the admin says it */
 	*wanted = cfg->ucx.profile != NP_UCX_OFF &&
