@@ -77,9 +77,10 @@ static void add_meanings(const struct np_dask_input *in, struct np_buf *out)
 			out,
 			"# connect-timeout: seconds to set up an endpoint. Too high, a worker\n"
 			"# whose peer is gone seems frozen for as long; 60 has always been enough.\n"
-			"# distributed-ucxx up to 0.52 and ucx-py never read this key and give up\n"
-			"# after 5 s: UCXPY_CONNECT_TIMEOUT in /etc/nodeprep/dask.env is what they\n"
-			"# read. distributed.comm.timeouts.connect is read by every version.\n");
+			"# distributed-ucxx (up to 0.52) and ucx-py never read this key and give up\n"
+			"# after 5 s. What they read, from 0.46 and 0.42 on, is the variable\n"
+			"# UCXPY_CONNECT_TIMEOUT in /etc/nodeprep/dask.env. Every version reads\n"
+			"# distributed.comm.timeouts.connect.\n");
 }
 
 static void add_ucx(const struct np_dask_input *in, struct np_buf *out)

@@ -340,6 +340,8 @@ int np_observe(struct np_config *cfg, enum np_observe_scope scope, struct np_fac
 	if (r < 0)
 		return r;
 	observe_gdrdrv(cfg, facts);
+	if (cfg->dask.enabled)
+		np_dask_versions_observe(cfg->dask.prefix, &facts->dask);
 	r = observe_limits(cfg, facts, err);
 	if (r < 0)
 		return r;

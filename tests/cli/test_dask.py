@@ -323,3 +323,25 @@ def test_nvlink_where_nvml_says_so(node):
     # the admin knows
     assert switches_with_nvml(one, None, "nvlink = yes\n")["nvlink"] is True
     assert switches_with_nvml(one, "active=18", "nvlink = no\n")["nvlink"] is False
+
+
+# ---- what is installed ----
+
+@pytest.mark.parametrize("packages, protocol, code, said", [
+    (["distributed-2026.7.1", "distributed_ucxx_cu13-0.52.0"], "ucx", "dask.key_not_read",
+     "0.52.0 in /tmp/env/lib/python3.12/site-packages never reads "
+     "distributed-ucxx.connect-timeout, distributed.comm.ucx.connect-timeout;"),
+    (["distributed-2025.7.0", "ucx_py-0.44.0"], "ucx", "dask.key_not_read", "distributed-ucxx.*"),
+    (["distributed-2025.9.0"], "ucx", "dask.no_ucx", "2025.9.0"),
+    (["distributed-2025.9.0"], "tcp", None, None),
+    ([], "tcp", "dask.not_found", "no Dask")])
+def test_what_the_installed_dask_makes_of_it(node, packages, protocol, code, said):
+    one = node("guide.ini")
+    for name in packages:
+        one.text("mkdir", "-p", "/tmp/env/lib/python3.12/site-packages/%s.dist-info" % name)
+    one.write(CONF, "[dask]\nenabled = yes\nconnect_timeout = 60\nprefix = /tmp/env\n"
+                    "protocol = %s\n" % protocol)
+    done = one.apply()
+    found = done.checks(id="dask")
+    assert [check["code"] for check in found] == ([code] if code else [])
+    assert not code or said in found[0]["message"]
