@@ -26,6 +26,8 @@ const struct np_verb np_verbs[] = {
 	  NP_VERB_SELFTEST, np_verb_selftest },
 	{ "show", "[ports|netdevs|modules|gpus|libraries|topology|config]...", "show the facts",
 	  "Without an argument: all of them.\n"
+	  "config with --user, --unit or --pid: which values of NCCL, UCX and Dask are in\n"
+	  "force there, from which file and line, and what they override.\n"
 	  "libraries: UCX with its transports, CUDA, libgdrapi, NCCL, libibverbs; it runs\n"
 	  "nodeprep-selftest, as user nobody where the caller is root.\n",
 	  NP_VERB_SHOW, np_verb_show },
@@ -50,6 +52,8 @@ enum option_id {
 	OPT_FULL,
 	OPT_ENV,
 	OPT_UCX_PREFIX,
+	OPT_UNIT,
+	OPT_PID,
 	OPT_CONFIG,
 	OPT_JSON,
 	OPT_TIMEOUT,
@@ -68,8 +72,13 @@ static const struct option {
 	  "address for an IPoIB netdev, may repeat (default netdev: ib0)", APPLY_LIKE, OPT_IP },
 	{ "ifname", "NAME", "the IPoIB netdev, where it is not ib0", APPLY_LIKE | NP_VERB_SELFTEST,
 	  OPT_IFNAME },
-	{ "user", "NAME", "owner of a home that gets .nccl.conf, may repeat",
+	{ "user", "NAME",
+	  "owner of a home that gets .nccl.conf, may repeat; show config: what a login gets",
 	  APPLY_LIKE | NP_VERB_SHOW, OPT_USER },
+	{ "unit", "UNIT", "show config: what NCCL, UCX and Dask get in this systemd unit",
+	  NP_VERB_SHOW, OPT_UNIT },
+	{ "pid", "PID", "show config: the same of a process, with its libraries and limits",
+	  NP_VERB_SHOW, OPT_PID },
 	{ "no-selftest", NULL, "do not try the data paths", APPLY_LIKE, OPT_NO_SELFTEST },
 	{ "no-probe", NULL, "do not ask whether another node has the address", APPLY_LIKE,
 	  OPT_NO_PROBE },
@@ -147,6 +156,21 @@ static int set_timeout(struct np_cli *cli, const char *value, struct np_err *err
 	return 0;
 }
 
+static int set_pid(struct np_cli *cli, const char *value, struct np_err *err)
+{
+	uint64_t pid;
+	char shown[80];
+
+	if (np_parse_u64(value, 10, INT32_MAX, &pid) < 0 || pid == 0) {
+		np_err_set(err, -EINVAL, "usage.value", "--pid \"%s\": not a process number",
+			   np_printable(value, shown, sizeof(shown)));
+		np_err_hint(err, "see `ps -e`");
+		return -EINVAL;
+	}
+	cli->pid = (pid_t)pid;
+	return 0;
+}
+
 static int set_env(struct np_cli *cli, const char *value, struct np_err *err)
 {
 	size_t name =
@@ -185,6 +209,11 @@ static int set_option(struct np_cli *cli, enum option_id id, const char *value, 
 	case OPT_UCX_PREFIX:
 		cli->ucx_prefix = value;
 		return 0;
+	case OPT_UNIT:
+		cli->unit = value;
+		return 0;
+	case OPT_PID:
+		return set_pid(cli, value, err);
 	case OPT_ENV:
 		return set_env(cli, value, err);
 	case OPT_NO_SELFTEST:
@@ -288,6 +317,13 @@ static int check_owner(const struct np_cli *cli, const int *used, struct np_err 
 		np_err_set(err, -EINVAL, "usage.unknown", "%s takes no option --%s",
 			   cli->verb->name, options[i].name);
 		np_err_hint(err, "see nodeprep %s --help", cli->verb->name);
+		return -EINVAL;
+	}
+	if (cli->verb->bit == NP_VERB_SHOW &&
+	    cli->users.n + (cli->unit ? 1 : 0) + (cli->pid ? 1 : 0) > 1) {
+		np_err_set(err, -EINVAL, "usage.value",
+			   "show takes one of --user, --unit and --pid, once");
+		np_err_hint(err, "ask for one at a time");
 		return -EINVAL;
 	}
 	if (cli->args.n && !*cli->verb->arguments) {

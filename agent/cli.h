@@ -33,6 +33,9 @@ struct np_cli {
 	const char *ucx_prefix;
 	bool as_root, quick, full;
 	struct np_strv env; /* NAME=VALUE */
+
+	const char *unit; /* show --unit */
+	pid_t pid;	  /* show --pid; 0 = not given */
 };
 
 struct np_verb {

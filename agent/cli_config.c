@@ -10,16 +10,17 @@
 
 /* Who gets a .nccl.conf without being named: whoever called sudo, else root. An
  * ordinary user who only looks is not asked to have one. */
-static int add_invoking_user(struct np_config *cfg, struct np_err *err)
+static int add_invoking_user(const struct np_cli *cli, struct np_config *cfg, struct np_err *err)
 {
 	const char *sudo_user = geteuid() == 0 ? getenv("SUDO_USER") : NULL;
 	np_auto_user struct np_user user = { 0 };
 
-	if (sudo_user && *sudo_user && np_user_by_name(sudo_user, &user, NULL) == 0)
-		return np_strv_add(&cfg->users, user.name) < 0 ? np_err_nomem(err) : 0;
-	if (geteuid() == 0 && np_user_by_uid(geteuid(), &user, NULL) == 0)
-		return np_strv_add(&cfg->users, user.name) < 0 ? np_err_nomem(err) : 0;
-	return 0;
+	if (!(sudo_user && *sudo_user && np_user_by_name(sudo_user, &user, NULL) == 0) &&
+	    !(geteuid() == 0 && np_user_by_uid(geteuid(), &user, NULL) == 0))
+		return 0;
+	if (!np_strv_has(&cfg->users, user.name) && !np_strv_has(&cli->users, user.name))
+		np_strcpy(cfg->implied_user, sizeof(cfg->implied_user), user.name);
+	return np_strv_add(&cfg->users, user.name) < 0 ? np_err_nomem(err) : 0;
 }
 
 /* A user of the files whom the password database does not know (LDAP may come up
@@ -45,7 +46,8 @@ static int add_users(const struct np_cli *cli, struct np_config *cfg, struct np_
 {
 	np_auto_strv struct np_strv all = { 0 };
 
-	for (size_t i = 0; i < cli->users.n; i++)
+	/* show asks about a user, it does not give one a file */
+	for (size_t i = 0; i < cli->users.n && cli->verb->bit != NP_VERB_SHOW; i++)
 		if (np_strv_add(&cfg->users, cli->users.v[i]) < 0)
 			return np_err_nomem(err);
 	/* each once, in order; a user that does not exist is a fault of the usage */
@@ -94,7 +96,7 @@ int np_cli_config(const struct np_cli *cli, struct np_config *cfg, struct np_err
 	if (cli->timeout_s >= 0)
 		cfg->wait_s = cli->timeout_s;
 	cfg->force = cli->force;
-	r = add_invoking_user(cfg, err);
+	r = add_invoking_user(cli, cfg, err);
 	if (r == 0)
 		r = add_users(cli, cfg, err);
 	if (r == 0)

@@ -8,6 +8,7 @@
 
 #include "agent/address_resolve.h"
 #include "agent/module_policy.h"
+#include "agent/nccl_conf.h"
 #include "agent/select.h"
 #include "base/user.h"
 
@@ -39,6 +40,12 @@ static int names_of_interest(const struct np_config *cfg, const struct np_facts 
 			break;
 		}
 	}
+	/* those that [nccl] socket_ifname takes: whether they have an address matters */
+	for (size_t i = 0; i < facts->netdev_names.n && r == 0; i++)
+		if (cfg->nccl_socket_ifname && *cfg->nccl_socket_ifname != '^' &&
+		    np_nccl_matches(cfg->nccl_socket_ifname, facts->netdev_names.v[i], -1) &&
+		    !np_strv_has(out, facts->netdev_names.v[i]))
+			r = np_strv_add(out, facts->netdev_names.v[i]);
 	/* an altname is in no directory; the kernel finds it */
 	for (size_t i = 0; i < cfg->n_netdevs && r == 0; i++)
 		if (cfg->netdevs[i].name[0] && !np_strv_has(out, cfg->netdevs[i].name))

@@ -33,6 +33,11 @@ bool np_nvlink_matters(const struct np_config *cfg, const struct np_facts *facts
 void np_judge_files(const struct np_config *cfg, const struct np_facts *facts,
 		    struct np_checks *out);
 
+/* Whether NCCL and UCX will take what is written: homes whose lines win over /etc/nccl.conf,
+ * [nccl] and [ucx] that do not suit this node. */
+void np_judge_consumers(const struct np_config *cfg, const struct np_facts *facts,
+			const struct np_selection *sel, struct np_checks *out);
+
 /* memlock: what logins get and what keeps them from it, and running services that
  * limits.conf does not reach. */
 void np_judge_limits(const struct np_config *cfg, const struct np_facts *facts,

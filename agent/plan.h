@@ -80,4 +80,9 @@ int np_plan_ucx_env(const struct np_config *cfg, const struct np_facts *facts,
 		    const struct np_selection *sel, bool *wanted, struct np_env *env,
 		    struct np_err *err) np_must_check;
 
+/* Why NCCL's files are not written for [nccl] socket_ifname: "nccl.matches_nothing" or
+ * "nccl.no_address" of this node; NULL where they may be. @sel may be NULL. */
+const char *np_plan_ifname_refused(const struct np_config *cfg, const struct np_facts *facts,
+				   const struct np_selection *sel);
+
 #endif

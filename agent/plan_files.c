@@ -3,6 +3,7 @@
 #include <linux/rtnetlink.h>
 #include <string.h>
 
+#include "agent/consumer_nccl.h"
 #include "agent/module_policy.h"
 #include "agent/nccl_conf.h"
 #include "agent/plan.h"
@@ -143,6 +144,44 @@ static int ifname_value(const struct np_config *cfg, const struct np_facts *fact
 	return *out ? 0 : -errno;
 }
 
+/* It has an address that NCCL can use, or gets one. */
+static bool gets_address(const struct np_facts *facts, const struct np_selection *sel,
+			 const char *name)
+{
+	const struct np_netdev *dev = np_netdevs_find(&facts->netdevs, name);
+
+	for (size_t i = 0; sel && i < sel->n_netdevs; i++)
+		if (sel->netdevs[i].n_addrs > 0 && np_streq(sel->netdevs[i].dev->name, name))
+			return true;
+	return !dev || np_netdev_addressed(dev);
+}
+
+const char *np_plan_ifname_refused(const struct np_config *cfg, const struct np_facts *facts,
+				   const struct np_selection *sel)
+{
+	const char *value = cfg->nccl_socket_ifname;
+	bool any = false;
+
+	/* what is excluded may be absent; one letter is no value to NCCL */
+	if (!value || *value == '^' || strlen(value) < 2)
+		return NULL;
+	for (size_t i = 0; i < facts->netdev_names.n; i++) {
+		if (!np_nccl_matches(value, facts->netdev_names.v[i], -1))
+			continue;
+		any = true;
+		if (gets_address(facts, sel, facts->netdev_names.v[i]))
+			return NULL;
+	}
+	return any ? "nccl.no_address" : "nccl.matches_nothing";
+}
+
+/* C8: nodes whose interfaces differ may share this home, and nobody has asked for it. */
+static bool is_shared_home(const struct np_config *cfg, const struct np_file_fact *fact)
+{
+	return fact->role == NP_ROLE_NCCL_HOME && fact->file.network_fs &&
+	       cfg->nccl_scope == NP_NCCL_BOTH && np_streq(cfg->implied_user, fact->file.user);
+}
+
 static int nccl_content(const struct np_config *cfg, const struct np_facts *facts,
 			const struct np_selection *sel, const struct np_file_fact *fact,
 			bool *wanted, struct np_buf *content, struct np_err *err)
@@ -157,6 +196,8 @@ static int nccl_content(const struct np_config *cfg, const struct np_facts *fact
 
 	*wanted = cfg->nccl_scope == NP_NCCL_BOTH ||
 		  cfg->nccl_scope == (home ? NP_NCCL_HOME : NP_NCCL_SYSTEM);
+	if (is_shared_home(cfg, fact) || np_plan_ifname_refused(cfg, facts, sel))
+		*wanted = false;
 	if (!*wanted)
 		return 0;
 	r = ifname_value(cfg, facts, sel, &ifname);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/consumer.h"
 #include "agent/show.h"
 #include "agent/show_help.h"
 
@@ -186,6 +187,12 @@ static void text_config(const json_t *list, struct np_buf *out)
 	const json_t *row;
 	size_t i;
 
+	/* who asks about a user or a process wants to know that alone */
+	row = json_array_get(list, json_array_size(list) - 1);
+	if (json_object_get(row, "consumer")) {
+		np_consumer_rows_text(list, out);
+		return;
+	}
 	json_array_foreach (list, i, row) {
 		if (strcmp(section, word(row, "section")) != 0) {
 			section = word(row, "section");

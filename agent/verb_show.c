@@ -3,6 +3,7 @@
 
 #include "agent/address_resolve.h"
 #include "agent/cli.h"
+#include "agent/consumer.h"
 #include "agent/show.h"
 
 static int check_nouns(const struct np_cli *cli, struct np_err *err)
@@ -46,10 +47,47 @@ static int add_noun(const struct np_cli *cli, const struct np_config *cfg,
 	return r;
 }
 
+static bool has_consumer(const struct np_cli *cli)
+{
+	return cli->users.n || cli->unit || cli->pid;
+}
+
+/* What a user, a unit or a process gets, as further rows of config. */
+static int add_consumer(const struct np_cli *cli, const struct np_facts *facts,
+			struct np_result *result)
+{
+	np_auto_consumer struct np_consumer consumer = { 0 };
+	json_t *rows = json_object_get(result->show, "config");
+	int r;
+
+	if (cli->pid)
+		r = np_consumer_process(cli->pid, &consumer, &result->error);
+	else if (cli->unit)
+		r = np_consumer_unit(cli->unit, &consumer, &result->error);
+	else
+		r = np_consumer_user(cli->users.v[0], &consumer, &result->error);
+	if (r < 0) {
+		json_decref(result->show);
+		result->show = NULL;
+		return np_verb_fail(result, r == -ENOMEM ? NP_EXIT_INTERNAL : NP_EXIT_REFUSED);
+	}
+	if (np_consumer_rows(&consumer, facts, rows) < 0) {
+		np_err_nomem(&result->error);
+		return np_verb_fail(result, NP_EXIT_INTERNAL);
+	}
+	return 0;
+}
+
 int np_verb_show(const struct np_cli *cli, struct np_config *cfg, struct np_result *result)
 {
 	np_auto_facts struct np_facts facts = { 0 };
 	int r = check_nouns(cli, &result->error);
+
+	if (r == 0 && has_consumer(cli) && cli->args.n && !np_strv_has(&cli->args, "config")) {
+		r = np_err_set(&result->error, -EINVAL, "usage.value",
+			       "--user, --unit and --pid are for show config");
+		np_err_hint(&result->error, "write nodeprep show config");
+	}
 
 	if (r < 0)
 		return np_verb_fail(result, NP_EXIT_USAGE);
@@ -78,6 +116,11 @@ int np_verb_show(const struct np_cli *cli, struct np_config *cfg, struct np_resu
 	}
 	if (r < 0)
 		return np_verb_fail(result, NP_EXIT_INTERNAL);
+	if (has_consumer(cli) && json_object_get(result->show, "config")) {
+		r = add_consumer(cli, &facts, result);
+		if (r < 0)
+			return r;
+	}
 	/* facts are not judged here */
 	result->converged = true;
 	return 0;

@@ -21,8 +21,11 @@ static int fill(const struct passwd *entry, struct np_user *out, struct np_err *
 		return np_err_set(err, -ENAMETOOLONG, "usage.user", "user name \"%s\" is too long",
 				  entry->pw_name);
 	user.home = strdup(entry->pw_dir ? entry->pw_dir : "");
-	if (!user.home)
+	user.shell = strdup(entry->pw_shell ? entry->pw_shell : "");
+	if (!user.home || !user.shell) {
+		np_user_done(&user);
 		return np_err_nomem(err);
+	}
 	*out = user;
 	return 0;
 }
@@ -114,6 +117,7 @@ void np_user_done(struct np_user *user)
 	if (!user)
 		return;
 	free(user->home);
+	free(user->shell);
 	memset(user, 0, sizeof(*user));
 }
 

@@ -13,6 +13,7 @@ struct np_user {
 	uid_t uid;
 	gid_t gid;
 	char *home;
+	char *shell; /* "" = /bin/sh */
 };
 
 /* Returns 0, -ENOENT (no such user, code "usage.user") or another negative errno

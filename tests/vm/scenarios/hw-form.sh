@@ -15,7 +15,7 @@ load_modules
 wait_for 5 test -e /sys/class/net/ib0
 # hw IP [COMMAND...]: that form, with the address or without
 hw() {
-	local -x NODEPREP_HW=1 NODEPREP_HW_TIMEOUT=90 NODEPREP_HW_IP=$1 BUILD=${BUILD:-/usr/sbin}
+	local -x NODEPREP_HW=1 NODEPREP_EMULATED=1 NODEPREP_HW_TIMEOUT=90 NODEPREP_HW_IP=$1 BUILD=${BUILD:-/usr/sbin}
 	shift
 	"$@"
 }

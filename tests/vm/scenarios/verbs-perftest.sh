@@ -41,7 +41,7 @@ compare() {
 	[1-9]* | 0.[0-9]*[1-9]*) ;;
 	*)
 		# perftest counts cycles, and those of an emulated processor are no clock
-		[ "$HW" = 0 ] || fail "no figure of perftest: $1 '$3'"
+		[ "$HW" = 0 ] || [ "${NODEPREP_EMULATED:-0}" = 1 ] || fail "no figure of perftest: $1 '$3'"
 		echo "  $1: $2; perftest has no clock here: '$3'"
 		return
 		;;
@@ -62,4 +62,6 @@ for bytes in 65536 1048576; do
 	compare "bandwidth of $bytes bytes, MB/s" "$ours" "$(bandwidth "$bytes")" "-"
 done
 echo "behind perftest by at most $worst %"
-[ "$HW" = 0 ] || awk -v w="$worst" 'BEGIN { exit w > 5 }' || fail "more than 5 % behind perftest: $worst %"
+# the node that hw-form plays is emulated: its figures are no measure
+[ "$HW" = 0 ] || [ "${NODEPREP_EMULATED:-0}" = 1 ] || awk -v w="$worst" 'BEGIN { exit w > 5 }' ||
+	fail "more than 5 % behind perftest: $worst %"
