@@ -199,13 +199,22 @@ bench: deps
 	$(Q)$(MAKE) all
 	$(Q)$(PYTHON) tests/bench/bench $(BUILD)
 
+# none is enabled by this
+UNITS := $(wildcard etc/systemd/*.service)
+
 install: all
 	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(LIBEXECDIR)/nodeprep \
 		$(DESTDIR)$(PREFIX)/share/man/man5 $(DESTDIR)$(PREFIX)/share/man/man7 \
 		$(DESTDIR)$(PREFIX)/share/man/man8 $(DESTDIR)$(PREFIX)/share/nodeprep \
-		$(DESTDIR)$(SYSCONFDIR)/nodeprep/conf.d
+		$(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(SYSCONFDIR)/nodeprep/conf.d
 	install -m 0755 $(BUILD)/nodeprep $(DESTDIR)$(PREFIX)/sbin/nodeprep
 	install -m 0755 $(BUILD)/nodeprep-selftest $(DESTDIR)$(LIBEXECDIR)/nodeprep/nodeprep-selftest
+	install -m 0755 packaging/dask/nodeprep-dask $(DESTDIR)$(LIBEXECDIR)/nodeprep/nodeprep-dask
+	for unit in $(UNITS); do \
+		sed 's,/usr/libexec/,$(LIBEXECDIR)/,' $$unit \
+			>$(DESTDIR)$(PREFIX)/lib/systemd/system/$${unit##*/} && \
+		chmod 0644 $(DESTDIR)$(PREFIX)/lib/systemd/system/$${unit##*/} || exit 1; \
+	done
 	install -m 0644 docs/man/nodeprep.8 $(DESTDIR)$(PREFIX)/share/man/man8/
 	install -m 0644 docs/man/nodeprep.conf.5 $(DESTDIR)$(PREFIX)/share/man/man5/
 	install -m 0644 docs/man/nodeprep-codes.7 $(DESTDIR)$(PREFIX)/share/man/man7/

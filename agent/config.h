@@ -52,6 +52,24 @@ struct np_floor {
 
 enum np_nccl_scope { NP_NCCL_BOTH, NP_NCCL_HOME, NP_NCCL_SYSTEM, NP_NCCL_OFF };
 
+enum np_choice { NP_CHOICE_AUTO, NP_CHOICE_YES, NP_CHOICE_NO };
+extern const char *const np_choice_names[]; /* auto, yes, no; NULL ends */
+
+#define NP_DASK_PORT 8786 /* where a scheduler of Dask listens by default */
+
+/* [dask] */
+struct np_want_dask {
+	bool enabled;
+	bool tcp;		  /* protocol tcp, without UCX; else ucx */
+	char scheduler[128];	  /* HOST[:PORT]; "" = none */
+	char interface[IFNAMSIZ]; /* "" = the primary netdev */
+	char prefix[160];	  /* of the environment that has Dask; "" = the system's */
+	uint64_t pool_bytes;	  /* of RMM; 0 = none */
+	int connect_timeout_s;	  /* 0 = Dask's own */
+	enum np_choice nvlink, cuda_context;
+	bool find_forks; /* UCX_IB_FORK_INIT=n */
+};
+
 struct np_config {
 	struct np_strv files; /* the files read, in order */
 
@@ -83,6 +101,8 @@ struct np_config {
 	bool memlock_keep;     /* nothing is written for memlock, nor judged */
 	uint64_t memlock;      /* bytes, or NP_UNLIMITED: for logins, and asked of services */
 	char limits_group[33]; /* "" = all users */
+
+	struct np_want_dask dask;
 
 	bool force;
 	struct np_strv warnings; /* accepted, but without effect in this version */

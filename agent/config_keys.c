@@ -304,6 +304,16 @@ static const struct key {
 	{ "selftest", "min_bandwidth_MBps.RUNG", np_config_set_min_bandwidth },
 	{ "limits", "memlock", np_config_set_memlock },
 	{ "limits", "group", np_config_set_limits_group },
+	{ "dask", "enabled", np_config_set_dask_enabled },
+	{ "dask", "protocol", np_config_set_dask_protocol },
+	{ "dask", "scheduler_address", np_config_set_dask_scheduler },
+	{ "dask", "interface", np_config_set_dask_interface },
+	{ "dask", "prefix", np_config_set_dask_prefix },
+	{ "dask", "rmm_pool_size", np_config_set_dask_pool },
+	{ "dask", "connect_timeout", np_config_set_dask_timeout },
+	{ "dask", "nvlink", np_config_set_dask_nvlink },
+	{ "dask", "create_cuda_context", np_config_set_dask_context },
+	{ "dask", "find_forks", np_config_set_dask_forks },
 };
 
 /* A name that ends in RUNG stands for one of each rung. */
@@ -321,7 +331,7 @@ static const char *const sections[] = { "netdev", "ports",  "module",	"nccl",	 "
 
 static bool section_is_later(const char *section)
 {
-	return np_streq(section, "dask") || np_streq(section, "watch");
+	return np_streq(section, "watch");
 }
 
 static int unknown(const struct np_config_site *s, const char *what, const char *word,

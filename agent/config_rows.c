@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/config.h"
+#include "base/bytes.h"
 
 struct rows {
 	struct np_config_row *v;
@@ -104,6 +105,27 @@ static void add_limits(struct rows *rows, const struct np_config *cfg)
 		add(rows, "limits", "group", "%s", cfg->limits_group);
 }
 
+static void add_dask(struct rows *rows, const struct np_want_dask *dask)
+{
+	char text[NP_BYTES_STRLEN];
+
+	add(rows, "dask", "enabled", "%s", dask->enabled ? "yes" : "no");
+	add(rows, "dask", "protocol", "%s", dask->tcp ? "tcp" : "ucx");
+	if (dask->scheduler[0])
+		add(rows, "dask", "scheduler_address", "%s", dask->scheduler);
+	if (dask->interface[0])
+		add(rows, "dask", "interface", "%s", dask->interface);
+	if (dask->prefix[0])
+		add(rows, "dask", "prefix", "%s", dask->prefix);
+	if (dask->pool_bytes)
+		add(rows, "dask", "rmm_pool_size", "%s", np_bytes_str(dask->pool_bytes, text));
+	if (dask->connect_timeout_s)
+		add(rows, "dask", "connect_timeout", "%d", dask->connect_timeout_s);
+	add(rows, "dask", "nvlink", "%s", np_choice_names[dask->nvlink]);
+	add(rows, "dask", "create_cuda_context", "%s", np_choice_names[dask->cuda_context]);
+	add(rows, "dask", "find_forks", "%s", dask->find_forks ? "yes" : "no");
+}
+
 int np_config_rows(const struct np_config *cfg, struct np_config_row **out, size_t *n)
 {
 	static const char *const scopes[] = { "both", "home", "system", "off" };
@@ -143,6 +165,7 @@ int np_config_rows(const struct np_config *cfg, struct np_config_row **out, size
 	for (size_t i = 0; i < cfg->n_floors; i++)
 		add(&rows, "selftest", cfg->floors[i].key, "%g", cfg->floors[i].min_MBps);
 	add_limits(&rows, cfg);
+	add_dask(&rows, &cfg->dask);
 	if (rows.failed) {
 		np_config_rows_free(rows.v, rows.n);
 		return -ENOMEM;

@@ -26,6 +26,12 @@ np_config_setter np_config_set_require, np_config_set_module_options,
 /* [limits] */
 np_config_setter np_config_set_memlock, np_config_set_limits_group;
 
+/* [dask] */
+np_config_setter np_config_set_dask_enabled, np_config_set_dask_protocol,
+	np_config_set_dask_scheduler, np_config_set_dask_interface, np_config_set_dask_prefix,
+	np_config_set_dask_pool, np_config_set_dask_timeout, np_config_set_dask_nvlink,
+	np_config_set_dask_context, np_config_set_dask_forks;
+
 /* [selftest] */
 np_config_setter np_config_set_min_bandwidth;
 

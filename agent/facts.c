@@ -25,6 +25,8 @@ static int names_of_interest(const struct np_config *cfg, const struct np_facts 
 	for (size_t i = 0; i < cfg->n_netdevs && r == 0; i++)
 		if (cfg->netdevs[i].name[0])
 			r = np_strv_add(&stems, cfg->netdevs[i].name);
+	if (r == 0 && cfg->dask.interface[0])
+		r = np_strv_add(&stems, cfg->dask.interface);
 	for (size_t i = 0; i < facts->cas.n; i++)
 		for (size_t n = 0; n < facts->cas.v[i].netdevs.n && r == 0; n++)
 			r = np_strv_add(&stems, facts->cas.v[i].netdevs.v[n]);
@@ -230,6 +232,8 @@ static int observe_files(const struct np_config *cfg, struct np_facts *facts, st
 		{ NP_ROLE_MODULES_LOAD, "/etc/modules-load.d/nodeprep.conf" },
 		{ NP_ROLE_MODPROBE, "/etc/modprobe.d/nodeprep.conf" },
 		{ NP_ROLE_LIMITS, NP_LIMITS_OURS },
+		{ NP_ROLE_DASK_YAML, "/etc/dask/nodeprep.yaml" },
+		{ NP_ROLE_DASK_ENV, "/etc/nodeprep/dask.env" },
 	};
 
 	for (size_t i = 0; i < cfg->users.n; i++) {
@@ -343,6 +347,8 @@ int np_observe(struct np_config *cfg, enum np_observe_scope scope, struct np_fac
 	if (r < 0)
 		return r;
 	observe_gdrdrv(cfg, facts);
+	if (cfg->dask.enabled)
+		np_dask_versions_observe(cfg->dask.prefix, &facts->dask);
 	r = observe_limits(cfg, facts, err);
 	if (r < 0)
 		return r;

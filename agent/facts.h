@@ -3,6 +3,7 @@
 #define NP_AGENT_FACTS_H
 
 #include "agent/config.h"
+#include "agent/dask_version.h"
 #include "agent/libraries.h"
 #include "agent/login_limits.h"
 #include "agent/services.h"
@@ -31,6 +32,8 @@ enum np_file_role {
 	NP_ROLE_MODULES_LOAD,
 	NP_ROLE_MODPROBE,
 	NP_ROLE_LIMITS,
+	NP_ROLE_DASK_YAML,
+	NP_ROLE_DASK_ENV,
 };
 
 struct np_file_fact {
@@ -68,7 +71,8 @@ struct np_facts {
 		bool group_known;	     /* [limits] group is in the group database */
 		bool refuses_login; /* a hard limit that cannot be set would end logins here */
 	} limits;
-	struct np_services services; /* that start jobs; read by np_services_observe */
+	struct np_dask_versions dask; /* read when [dask] is enabled */
+	struct np_services services;  /* that start jobs; read by np_services_observe */
 };
 
 enum np_observe_scope {

@@ -85,39 +85,17 @@ static void judge_sources(const struct np_selected_netdev *sel, struct np_checks
 	}
 }
 
-/* Is there an IPv4 address, now or after the run, or an IPv6 one alone? */
-static bool is_ipv6_only(const struct np_selected_netdev *sel)
-{
-	bool exclusive = sel->want && sel->want->exclusive && sel->n_addrs > 0;
-	size_t n = sel->n_addrs;
-
-	for (size_t i = 0; i < sel->n_addrs; i++)
-		if (sel->addrs[i].family == AF_INET)
-			return false;
-	for (size_t i = 0; i < sel->dev->n_addrs && !exclusive; i++) {
-		const struct np_netdev_addr *addr = &sel->dev->addrs[i];
-
-		if (addr->scope == RT_SCOPE_LINK)
-			continue;
-		if (addr->inet.family == AF_INET)
-			return false;
-		n++;
-	}
-	return n > 0;
-}
-
 /* The netdev that is written into the files of NCCL and UCX. */
 static void judge_consumers(const struct np_config *cfg, const struct np_selection *sel,
 			    struct np_checks *out)
 {
 	if (cfg->nccl_scope == NP_NCCL_OFF && cfg->ucx.profile == NP_UCX_OFF)
 		return;
-	for (size_t i = 0; i < sel->n_netdevs; i++)
-		if (sel->netdevs[i].dev == sel->primary && is_ipv6_only(&sel->netdevs[i]))
-			np_checks_add(
-				out, "netdev", sel->primary->name, NP_CHECK_WARN, "netdev.no_ipv4",
-				"give it an IPv4 address too: nodeprep apply --ip ADDR/LEN, or [netdev] address",
-				"has IPv6 addresses alone: Dask's --interface and UCX over tcp want an IPv4 one; NCCL alone can do without (NCCL_SOCKET_FAMILY=AF_INET6)");
+	if (np_consumer_netdev(sel) && !np_has_ipv4(sel, sel->primary))
+		np_checks_add(
+			out, "netdev", sel->primary->name, NP_CHECK_WARN, "netdev.no_ipv4",
+			"give it an IPv4 address too: nodeprep apply --ip ADDR/LEN, or [netdev] address",
+			"has IPv6 addresses alone: Dask's --interface and UCX over tcp want an IPv4 one; NCCL alone can do without (NCCL_SOCKET_FAMILY=AF_INET6)");
 }
 
 /* A connected network of another netdev that overlaps one of this netdev's. */
@@ -271,6 +249,8 @@ static bool is_written(const struct np_config *cfg, const struct np_facts *facts
 		return cfg->nccl_scope == NP_NCCL_BOTH || cfg->nccl_scope == NP_NCCL_SYSTEM;
 	if (role == NP_ROLE_MODULES_LOAD || role == NP_ROLE_MODPROBE)
 		return true;
+	if (role == NP_ROLE_DASK_YAML || role == NP_ROLE_DASK_ENV)
+		return cfg->dask.enabled;
 	return role == NP_ROLE_NCCL_HOME || cfg->ucx.profile != NP_UCX_OFF;
 }
 
@@ -347,4 +327,5 @@ void np_judge(const struct np_config *cfg, const struct np_facts *facts,
 	judge_kept_files(cfg, facts, sel, out);
 	np_judge_consumers(cfg, facts, sel, out);
 	np_judge_limits(cfg, facts, out);
+	np_judge_dask(cfg, facts, sel, out);
 }

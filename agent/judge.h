@@ -27,6 +27,8 @@ void np_judge_libraries(const struct np_config *cfg, const struct np_facts *fact
  * with GPUs for every plan, since what UCX is told depends on it; on one with HCAs alone
  * for a judgement that is not in a hurry. */
 bool np_libraries_matter(const struct np_facts *facts, bool thorough);
+/* Whether NVML shall be asked too: [dask] leaves it to the node whether there is NVLink. */
+bool np_nvlink_matters(const struct np_config *cfg, const struct np_facts *facts);
 /* Refused and unreadable files, lines that NCCL will not read. */
 void np_judge_files(const struct np_config *cfg, const struct np_facts *facts,
 		    struct np_checks *out);
@@ -40,6 +42,10 @@ void np_judge_consumers(const struct np_config *cfg, const struct np_facts *fact
  * limits.conf does not reach. */
 void np_judge_limits(const struct np_config *cfg, const struct np_facts *facts,
 		     struct np_checks *out);
+
+/* [dask]: what keeps its files from being written. */
+void np_judge_dask(const struct np_config *cfg, const struct np_facts *facts,
+		   const struct np_selection *sel, struct np_checks *out);
 
 /* All of them. */
 void np_judge(const struct np_config *cfg, const struct np_facts *facts,

@@ -6,9 +6,17 @@
 #include "agent/module_policy.h"
 #include "agent/plan.h"
 
+#define UCX_AUTO_SINCE "1.11.1"
+
 bool np_libraries_matter(const struct np_facts *facts, bool thorough)
 {
 	return np_has_gpu(facts) || (thorough && facts->cas.n > 0);
+}
+
+bool np_nvlink_matters(const struct np_config *cfg, const struct np_facts *facts)
+{
+	return cfg->dask.enabled && !cfg->dask.tcp && cfg->dask.nvlink == NP_CHOICE_AUTO &&
+	       cfg->ucx.profile != NP_UCX_AUTO && np_has_gpu(facts);
 }
 
 /* gdrdrv answers, and takes no library as old as this one. */
@@ -105,6 +113,22 @@ static void judge_ucx(const struct np_config *cfg, const struct np_facts *facts,
 	np_env_done(&env);
 }
 
+/* From 1.11.1 on UCX chooses transports and HCAs well by itself (Dask-CUDA's manual). */
+static void judge_auto(const struct np_config *cfg, const struct np_facts *facts,
+		       struct np_checks *out)
+{
+	const struct np_libraries *l = &facts->libraries;
+
+	if (cfg->ucx.profile == NP_UCX_AUTO && !cfg->ucx_tls &&
+	    np_ucx_is_older(l->ucx_version, UCX_AUTO_SINCE))
+		np_checks_add(out, "library", "ucx", NP_CHECK_WARN, "ucx.too_old_for_auto",
+			      "install UCX " UCX_AUTO_SINCE
+			      " or newer, or name the transports: [ucx] profile = standard or dask",
+			      "UCX %s (%s) is older than the " UCX_AUTO_SINCE
+			      " that can choose its transports by itself",
+			      l->ucx_version, l->ucx_path);
+}
+
 void np_judge_libraries(const struct np_config *cfg, const struct np_facts *facts,
 			const struct np_selection *sel, struct np_checks *out)
 {
@@ -118,5 +142,6 @@ void np_judge_libraries(const struct np_config *cfg, const struct np_facts *fact
 		return;
 	}
 	judge_gdrapi(facts, out);
+	judge_auto(cfg, facts, out);
 	judge_ucx(cfg, facts, sel, out);
 }

@@ -10,15 +10,20 @@
 #define BRIEF_TIMEOUT_MS 15000
 
 /* @list NULL in the end: see @why. Returns -EINTR, -ENOMEM or 0. */
-static int run(const char *const *names, bool brief, int timeout_ms, json_t **list,
-	       struct np_err *why)
+static int run(const char *const *names, int timeout_ms, json_t **list, struct np_err *why)
 {
 	np_auto_child_result struct np_child_result result = { 0 };
 	np_auto_helper struct np_helper helper = { .program_fd = -1 };
 	char timeout[16];
-	const char *const argv[] = { NP_HELPER_PROGRAM,	       "--libraries",
-				     "--timeout-ms",	       timeout,
-				     brief ? "--brief" : NULL, NULL };
+	bool nvlink = names == np_library_names_nvlink;
+	bool brief = nvlink || names == np_library_names_brief;
+	const char *const argv[] = { NP_HELPER_PROGRAM,
+				     "--libraries",
+				     "--timeout-ms",
+				     timeout,
+				     brief ? "--brief" : NULL,
+				     nvlink ? "--nvml" : NULL,
+				     NULL };
 	int r = np_helper_open(NULL, false, &helper, why);
 
 	/* its own deadline comes first, so that it can still say what hung */
@@ -41,11 +46,12 @@ static int run(const char *const *names, bool brief, int timeout_ms, json_t **li
 	return 0;
 }
 
-int np_libraries_ask(struct np_libraries *out, struct np_err *err)
+int np_libraries_ask(bool nvlink, struct np_libraries *out, struct np_err *err)
 {
 	struct np_libraries found = { .asked = true };
 	json_t *list = NULL;
-	int r = run(np_library_names_brief, true, BRIEF_TIMEOUT_MS, &list, &found.err);
+	int r = run(nvlink ? np_library_names_nvlink : np_library_names_brief, BRIEF_TIMEOUT_MS,
+		    &list, &found.err);
 
 	if (r < 0) {
 		*err = found.err;
@@ -62,7 +68,7 @@ int np_libraries_show(int timeout_ms, json_t **list, struct np_err *err)
 {
 	struct np_err why = { 0 };
 	json_t *found = NULL;
-	int r = run(np_library_names, false, timeout_ms, &found, &why);
+	int r = run(np_library_names, timeout_ms, &found, &why);
 
 	if (r < 0) {
 		*err = why;

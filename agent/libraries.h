@@ -7,9 +7,10 @@
 #include "base/child.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "netlink/netdev.h"
 
 /*
- * What nodeprep-selftest --libraries says of UCX, CUDA, libgdrapi, NCCL and libibverbs.
+ * What nodeprep-selftest --libraries says of UCX, CUDA, libgdrapi, NCCL, libibverbs and NVML.
  * The agent links none of them.
  */
 
@@ -33,12 +34,14 @@ struct np_libraries {
 	char ucx_path[256], ucx_version[64];
 	struct np_library_transport transports[NP_LIBRARY_TRANSPORTS];
 	size_t n_transports;
+	enum np_tri nvlink; /* what NVML says; UNKNOWN = it was not asked, or gave no answer */
 	struct np_err err;
 };
 
-/* Asks for versions alone: one child, no device is opened. Returns 0, also where nothing
- * could be learnt (known false), or -EINTR and -ENOMEM with message. */
-int np_libraries_ask(struct np_libraries *out, struct np_err *err) np_must_check;
+/* Asks for versions alone: one child, no device is opened; with @nvlink NVML is asked too,
+ * and that opens the GPUs. Returns 0, also where nothing could be learnt (known false), or
+ * -EINTR and -ENOMEM with message. */
+int np_libraries_ask(bool nvlink, struct np_libraries *out, struct np_err *err) np_must_check;
 
 /* Everything, as the list of the schema's show.libraries, in @list (new reference). Each
  * library is "unknown" where nodeprep-selftest is not installed, crashes or hangs. Returns
@@ -58,7 +61,8 @@ json_t *np_libraries_unknown(const char *const *names, const struct np_err *why)
 /* Fills @out from a list that np_libraries_take gave. */
 void np_libraries_learn(const json_t *list, struct np_libraries *out);
 
-extern const char *const np_library_names[];	   /* all; NULL ends */
-extern const char *const np_library_names_brief[]; /* those of --brief */
+extern const char *const np_library_names[];	    /* all; NULL ends */
+extern const char *const np_library_names_brief[];  /* those of --brief */
+extern const char *const np_library_names_nvlink[]; /* those of --brief --nvml */
 
 #endif

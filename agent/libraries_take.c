@@ -10,8 +10,9 @@
 
 #define LIST_MAX 2048
 
-const char *const np_library_names[] = { "ucx", "cuda", "gdrapi", "nccl", "ibverbs", NULL };
+const char *const np_library_names[] = { "ucx", "cuda", "gdrapi", "nccl", "ibverbs", "nvml", NULL };
 const char *const np_library_names_brief[] = { "ucx", "cuda", "gdrapi", NULL };
+const char *const np_library_names_nvlink[] = { "ucx", "cuda", "gdrapi", "nvml", NULL };
 
 /* ---- one member ---- */
 
@@ -193,6 +194,11 @@ static const struct member gdrapi[] = {
 	{ NULL, 0, false, NULL, NULL },
 };
 
+static const struct member nvml[] = {
+	{ "nvlink", FLAG, true, NULL, NULL },
+	{ NULL, 0, false, NULL, NULL },
+};
+
 static const struct member library[] = {
 	{ "name", WORD, false, np_library_names, NULL },
 	{ "status", WORD, false, statuses, NULL },
@@ -203,6 +209,7 @@ static const struct member library[] = {
 	{ "hint", TEXT, true, NULL, NULL },
 	{ "ucx", OBJECT, true, NULL, ucx },
 	{ "gdrapi", OBJECT, true, NULL, gdrapi },
+	{ "nvml", OBJECT, true, NULL, nvml },
 	{ NULL, 0, false, NULL, NULL },
 };
 
@@ -217,6 +224,7 @@ static bool is_consistent(const json_t *one, const char *name)
 	const char *code = text_of(one, "code");
 	bool loaded = np_streq(text_of(one, "status"), "loaded");
 	bool has_ucx = json_is_object(json_object_get(one, "ucx"));
+	bool has_nvml = json_is_object(json_object_get(one, "nvml"));
 	bool has_gdrapi = json_is_object(json_object_get(one, "gdrapi"));
 
 	if (!np_streq(text_of(one, "name"), name) || (code && !np_json_is_code(code)) ||
@@ -225,6 +233,8 @@ static bool is_consistent(const json_t *one, const char *name)
 	if (!loaded && !code)
 		return false;
 	if (has_ucx != (loaded && np_streq(name, "ucx")))
+		return false;
+	if (has_nvml != (loaded && np_streq(name, "nvml")))
 		return false;
 	return !has_gdrapi || np_streq(name, "gdrapi");
 }
@@ -266,10 +276,10 @@ json_t *np_libraries_unknown(const char *const *names, const struct np_err *why)
 	json_t *list = json_array();
 
 	for (; list && *names; names++) {
-		json_t *one = json_pack("{s:s, s:s, s:n, s:n, s:s, s:s, s:s, s:n, s:n}", "name",
-					*names, "status", "unknown", "path", "version", "code",
-					why->code[0] ? why->code : "internal", "message",
-					why->message, "hint", why->hint, "ucx", "gdrapi");
+		json_t *one = json_pack("{s:s, s:s, s:n, s:n, s:s, s:s, s:s, s:n, s:n, s:n}",
+					"name", *names, "status", "unknown", "path", "version",
+					"code", why->code[0] ? why->code : "internal", "message",
+					why->message, "hint", why->hint, "ucx", "gdrapi", "nvml");
 
 		if (json_array_append_new(list, one) < 0) {
 			json_decref(list);
@@ -344,6 +354,11 @@ void np_libraries_learn(const json_t *list, struct np_libraries *out)
 			   !json_is_true(json_object_get(object, "standin"))) {
 			out->gdrapi = (uint32_t)(major << 16 | minor);
 			np_strcpy(out->gdrapi_path, sizeof(out->gdrapi_path), path ? path : "");
+		} else if (np_streq(name, "nvml")) {
+			const json_t *nvlink = json_object_get(object, "nvlink");
+
+			if (json_is_boolean(nvlink))
+				out->nvlink = json_is_true(nvlink) ? NP_TRI_YES : NP_TRI_NO;
 		}
 	}
 }

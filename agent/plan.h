@@ -56,6 +56,18 @@ int np_limits_file_content(const struct np_config *cfg, const struct np_facts *f
 			   const struct np_file_fact *fact, bool *wanted,
 			   struct np_buf *content) np_must_check;
 
+/* Content of /etc/dask/nodeprep.yaml or /etc/nodeprep/dask.env; *wanted false: [dask] is
+ * not enabled, or its netdev neither has nor gets an IPv4 address. Returns 0 or a negative
+ * errno with message. */
+int np_dask_file_content(const struct np_config *cfg, const struct np_facts *facts,
+			 const struct np_selection *sel, enum np_file_role role, bool *wanted,
+			 struct np_buf *content, struct np_err *err) np_must_check;
+
+/* The netdev that Dask is given: [dask] interface, else the primary one. NULL: there is
+ * none, or none of that name. */
+const struct np_netdev *np_dask_netdev(const struct np_config *cfg, const struct np_facts *facts,
+				       const struct np_selection *sel);
+
 /* The content that one file shall have; *wanted false: nodeprep has nothing to say
  * about it. Returns 0 or a negative errno with message. */
 int np_plan_file_content(const struct np_config *cfg, const struct np_facts *facts,

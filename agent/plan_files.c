@@ -240,6 +240,8 @@ int np_plan_ucx_env(const struct np_config *cfg, const struct np_facts *facts,
 		input.net_devices = devices.data;
 	input.hca_ports = &ports;
 	input.netdev = np_consumer_netdev(sel);
+	/* a node without GPUs is not asked each time, and a plan must not depend on that */
+	input.version = np_has_gpu(facts) ? facts->libraries.ucx_version : NULL;
 	input.gdr_copy = facts->gdrdrv.usable || np_gdr_dmabuf_usable(facts);
 	/* no fabric at all: nothing to say to UCX, unless the admin says it */
 	*wanted = cfg->ucx.profile != NP_UCX_OFF &&
@@ -280,6 +282,8 @@ int np_plan_file_content(const struct np_config *cfg, const struct np_facts *fac
 		return np_limits_file_content(cfg, facts, fact, wanted, content) < 0 ?
 			       np_err_nomem(err) :
 			       0;
+	if (fact->role == NP_ROLE_DASK_YAML || fact->role == NP_ROLE_DASK_ENV)
+		return np_dask_file_content(cfg, facts, sel, fact->role, wanted, content, err);
 	return ucx_content(cfg, facts, sel, fact->role, wanted, content, err);
 }
 
@@ -317,6 +321,8 @@ static bool is_leftover(const struct np_config *cfg, const struct np_file_fact *
 		return fact->file.status == NP_TARGET_PRESENT;
 	if (fact->role == NP_ROLE_LIMITS)
 		return cfg->memlock_keep && fact->file.status == NP_TARGET_PRESENT;
+	if (fact->role == NP_ROLE_DASK_YAML || fact->role == NP_ROLE_DASK_ENV)
+		return !cfg->dask.enabled && fact->file.status == NP_TARGET_PRESENT;
 	return cfg->ucx.profile == NP_UCX_OFF && fact->file.status == NP_TARGET_PRESENT &&
 	       (fact->role == NP_ROLE_PROFILE_SH || fact->role == NP_ROLE_PROFILE_CSH ||
 		fact->role == NP_ROLE_UCX_ENV);

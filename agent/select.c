@@ -329,6 +329,26 @@ const char *np_consumer_netdev(const struct np_selection *sel)
 	return NULL;
 }
 
+bool np_has_ipv4(const struct np_selection *sel, const struct np_netdev *dev)
+{
+	bool exclusive = false;
+
+	for (size_t i = 0; i < sel->n_netdevs; i++) {
+		const struct np_selected_netdev *s = &sel->netdevs[i];
+
+		if (s->dev != dev)
+			continue;
+		for (size_t k = 0; k < s->n_addrs; k++)
+			if (s->addrs[k].family == AF_INET)
+				return true;
+		exclusive = s->want && s->want->exclusive && s->n_addrs > 0;
+	}
+	for (size_t i = 0; i < dev->n_addrs && !exclusive; i++)
+		if (dev->addrs[i].inet.family == AF_INET && dev->addrs[i].scope != RT_SCOPE_LINK)
+			return true;
+	return false;
+}
+
 void np_selection_done(struct np_selection *sel)
 {
 	if (!sel)

@@ -33,6 +33,9 @@ void np_selection_done(struct np_selection *sel);
  * get, an address. Else NULL. */
 const char *np_consumer_netdev(const struct np_selection *sel);
 
+/* Has @dev an IPv4 address, now and after the run, or does it get one? */
+bool np_has_ipv4(const struct np_selection *sel, const struct np_netdev *dev);
+
 enum np_port_role {
 	NP_PORT_WANTED,
 	NP_PORT_IGNORED,	/* [ports] ignore */

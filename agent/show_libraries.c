@@ -151,6 +151,16 @@ static void add_gdrapi(const json_t *gdrapi, struct np_buf *out)
 		np_buf_str(out, "\ta stand-in of the tests, not gdrcopy's own\n");
 }
 
+static void add_nvml(const json_t *nvml, struct np_buf *out)
+{
+	const json_t *nvlink = json_object_get(nvml, "nvlink");
+
+	np_buf_printf(out, "\tNVLink between GPUs: %s\n",
+		      json_is_null(nvlink) ? "unknown" :
+		      json_is_true(nvlink) ? "active" :
+					     "none");
+}
+
 void np_show_text_libraries(const json_t *list, struct np_buf *out)
 {
 	const json_t *one, *object;
@@ -173,5 +183,8 @@ void np_show_text_libraries(const json_t *list, struct np_buf *out)
 		object = json_object_get(one, "gdrapi");
 		if (json_is_object(object))
 			add_gdrapi(object, out);
+		object = json_object_get(one, "nvml");
+		if (json_is_object(object))
+			add_nvml(object, out);
 	}
 }

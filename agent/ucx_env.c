@@ -119,19 +119,34 @@ static int add_net_devices(const struct np_ucx_input *in, struct np_env *env, st
 	return value.len ? add(env, "UCX_NET_DEVICES", value.data, err) : 0;
 }
 
+bool np_ucx_is_older(const char *version, const char *wanted)
+{
+	return version && *version && np_natural_cmp(version, wanted) < 0;
+}
+
+bool np_ucx_is_since(const char *version, const char *wanted)
+{
+	return version && *version && np_natural_cmp(version, wanted) >= 0;
+}
+
 /* Dask-CUDA's manual set-up with InfiniBand. "rdmacm" alone would drop UCX's own
  * fallback, so tcp stays behind it. */
-static int add_dask(struct np_env *env, struct np_err *err)
+static int add_dask(const struct np_ucx_input *in, struct np_env *env, struct np_err *err)
 {
-	static const char *const vars[][2] = {
-		{ "UCX_MAX_RNDV_RAILS", "1" },
-		{ "UCX_MEMTYPE_REG_WHOLE_ALLOC_TYPES", "cuda" },
-		{ "UCX_SOCKADDR_TLS_PRIORITY", "rdmacm,tcp" },
+	static const struct {
+		const char *name, *value;
+		const char *default_since; /* NULL: UCX's default is another */
+	} vars[] = {
+		{ "UCX_MAX_RNDV_RAILS", "1", NULL },
+		{ "UCX_MEMTYPE_REG_WHOLE_ALLOC_TYPES", "cuda", "1.12" },
+		{ "UCX_SOCKADDR_TLS_PRIORITY", "rdmacm,tcp", NULL },
 	};
 
 	for (size_t i = 0; i < NP_ARRAY_SIZE(vars); i++) {
-		int r = add(env, vars[i][0], vars[i][1], err);
+		int r = 0;
 
+		if (!vars[i].default_since || !np_ucx_is_since(in->version, vars[i].default_since))
+			r = add(env, vars[i].name, vars[i].value, err);
 		if (r < 0)
 			return r;
 	}
@@ -148,7 +163,7 @@ int np_ucx_env(const struct np_ucx_input *in, struct np_env *out, struct np_err 
 		if (r == 0)
 			r = add_net_devices(in, &env, err);
 		if (r == 0 && in->profile == NP_UCX_DASK)
-			r = add_dask(&env, err);
+			r = add_dask(in, &env, err);
 	}
 	if (r < 0) {
 		np_env_done(&env);

@@ -21,6 +21,7 @@ struct np_ucx_input {
 	bool gdr_copy;			 /* gdr_copy is usable here */
 	const char *tls;		 /* [ucx] tls, NULL = by profile */
 	const char *net_devices;	 /* [ucx] net_devices, NULL = by profile */
+	const char *version;		 /* of the packaged UCX, "1.13.1"; NULL or "" = unknown */
 };
 
 struct np_env_var {
@@ -33,13 +34,19 @@ struct np_env {
 	size_t n;
 };
 
-/* The variables of a profile (contents of @out replaced; empty for off). @tls and
+/* The variables of a profile; one that this UCX has by default is left out (contents of @out
+ * replaced; empty for off). @tls and
  * @net_devices win over every profile but off. Without a usable HCA port
  * UCX_NET_DEVICES is the netdev alone; without that too it is left out. An empty
  * value, or one with a character outside [A-Za-z0-9_.,:=^/+-], is refused: -EINVAL
  * with message (code "ucx.value_invalid"). Returns 0 or a negative errno. */
 int np_ucx_env(const struct np_ucx_input *in, struct np_env *out, struct np_err *err) np_must_check;
 void np_env_done(struct np_env *env);
+
+/* Is UCX @version known to be older than @wanted, or as new as that? "1.9.0" is older than
+ * "1.12". Both are false where @version is NULL or "". */
+bool np_ucx_is_older(const char *version, const char *wanted);
+bool np_ucx_is_since(const char *version, const char *wanted);
 
 /* Adds to @out the UCX_NET_DEVICES of HCA ports and netdev, as the profile lists them;
  * nothing where there is neither. Out of memory is in @out. */

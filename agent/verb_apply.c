@@ -58,7 +58,8 @@ static int ask_libraries(struct apply *ap, bool thorough)
 	int r = 0;
 
 	if (!ap->libraries.asked && np_libraries_matter(&ap->facts, thorough))
-		r = np_libraries_ask(&ap->libraries, &ap->result->error);
+		r = np_libraries_ask(np_nvlink_matters(ap->cfg, &ap->facts), &ap->libraries,
+				     &ap->result->error);
 	ap->facts.libraries = ap->libraries;
 	return r;
 }

@@ -14,7 +14,8 @@ static int look(struct np_config *cfg, bool thorough, struct np_result *result,
 	int r = np_observe(cfg, NP_OBSERVE_WANTED, facts, &result->error);
 
 	if (r == 0 && np_libraries_matter(facts, thorough))
-		r = np_libraries_ask(&facts->libraries, &result->error);
+		r = np_libraries_ask(np_nvlink_matters(cfg, facts), &facts->libraries,
+				     &result->error);
 	if (r < 0)
 		return np_verb_fail(result, r == -EADDRNOTAVAIL ? NP_EXIT_REFUSED :
 					    r == -EBADMSG	? NP_EXIT_USAGE :

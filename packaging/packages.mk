@@ -7,6 +7,8 @@ DEPS_TEST := python3 python3-pytest python3-pytest-xdist python3-jsonschema libc
 # that is unpacked only (packaging/unpack-debs)
 DEPS_TEST += ibsim-utils
 DEPS_UNPACK := opensm libopensm9 libosmcomp5 libosmvendor5 libwrap0
+# Dask itself, for tests/cli/test_dask.py: 20 packages without a dependency that starts a service
+DEPS_TEST += python3-distributed python3-yaml
 DEPS_LINT := clang-format clang-tidy cppcheck shellcheck codespell mandoc pyflakes3
 DEPS_FUZZ := clang libclang-rt-14-dev libcmocka-dev
 # only `make vm-test` and `make demo-vm` install these

@@ -246,8 +246,9 @@ static int spare_busy(const char *rung, const char *device, struct np_gpu_set *s
 {
 	bool whole = np_streq(rung, "nccl");
 	np_auto_nvml struct np_nvml nvml = { 0 };
+	struct np_err unknown;
 
-	if (!np_nvml_open(&nvml))
+	if (np_nvml_open(&nvml, &unknown) != 0)
 		return 0;
 	for (size_t i = 0; i < set->n; i++) {
 		const struct np_gpu_dev *gpu = &set->v[i];

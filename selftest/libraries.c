@@ -13,6 +13,7 @@
 #include "selftest/document.h"
 #include "selftest/gdr_lib.h"
 #include "selftest/nccl_lib.h"
+#include "selftest/nvml_lib.h"
 #include "selftest/ucx_build.h"
 #include "selftest/ucx_json.h"
 #include "selftest/ucx_log.h"
@@ -48,12 +49,12 @@ static json_t *entry(const char *name, const char *status, const char *path, con
 	_cleanup_free_ char *real = path && *path ? realpath(path, NULL) : NULL;
 	bool wrong = err && err->code[0];
 
-	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name", name, "status",
-			 status, "path", text_or_null(real ? real : path), "version",
+	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name", name,
+			 "status", status, "path", text_or_null(real ? real : path), "version",
 			 text_or_null(version), "code", text_or_null(wrong ? err->code : NULL),
 			 "message", text_or_null(wrong ? err->message : NULL), "hint",
 			 text_or_null(wrong ? err->hint : NULL), "ucx", json_null(), "gdrapi",
-			 json_null());
+			 json_null(), "nvml", json_null());
 }
 
 /* ---- CUDA, NCCL, libgdrapi, libibverbs ---- */
@@ -133,6 +134,28 @@ static json_t *gdrapi_entry(const struct gpu_side *g)
 			  "min_library_version",
 			  version_pair(answered, g->driver.min_library_version), "backend",
 			  text_or_null(g->backend), "standin", g->gdr.standin != NULL));
+	return o;
+}
+
+static json_t *nvml_entry(void)
+{
+	np_auto_nvml struct np_nvml nvml = { 0 };
+	bool known = false, active = false;
+	struct np_err err = { 0 };
+	int r = np_nvml_open(&nvml, &err);
+	json_t *o;
+
+	if (r == 0)
+		r = np_nvml_nvlink(&nvml, &known, &active, &err);
+	o = entry("nvml",
+		  r == 0 ? "loaded" :
+		  r > 0	 ? "absent" :
+			   "unusable",
+		  nvml.path, nvml.version, r == 0 ? NULL : &err);
+	if (r == 0)
+		json_object_set_new(o, "nvml",
+				    json_pack("{s:o}", "nvlink",
+					      known ? json_boolean(active) : json_null()));
 	return o;
 }
 
@@ -267,7 +290,7 @@ static json_t *ucx_entry(const struct gpu_side *g)
 
 /* ---- all ---- */
 
-json_t *np_libraries(bool brief)
+json_t *np_libraries(bool brief, bool nvml)
 {
 	struct gpu_side gpu = { .brief = brief };
 	json_t *list = json_array();
@@ -281,18 +304,25 @@ json_t *np_libraries(bool brief)
 		bad |= json_array_append_new(list, nccl_entry());
 		bad |= json_array_append_new(list, ibverbs_entry());
 	}
+	if (!brief || nvml)
+		bad |= json_array_append_new(list, nvml_entry());
 	if (!bad)
 		return list;
 	json_decref(list);
 	return NULL;
 }
 
-json_t *np_libraries_unknown(bool brief, const struct np_err *why)
+json_t *np_libraries_unknown(bool brief, bool nvml, const struct np_err *why)
 {
-	static const char *const names[] = { "ucx", "cuda", "gdrapi", "nccl", "ibverbs" };
+	static const struct {
+		const char *name;
+		bool brief;
+	} all[] = { { "ucx", true },   { "cuda", true },     { "gdrapi", true },
+		    { "nccl", false }, { "ibverbs", false }, { "nvml", false } };
 	json_t *list = json_array();
 
-	for (size_t i = 0; i < (brief ? 3 : NP_ARRAY_SIZE(names)); i++)
-		json_array_append_new(list, entry(names[i], "unknown", NULL, NULL, why));
+	for (size_t i = 0; i < NP_ARRAY_SIZE(all); i++)
+		if (!brief || all[i].brief || (nvml && strcmp(all[i].name, "nvml") == 0))
+			json_array_append_new(list, entry(all[i].name, "unknown", NULL, NULL, why));
 	return list;
 }

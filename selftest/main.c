@@ -71,7 +71,8 @@ static char *hang_document_of(const struct np_options *options)
 		   o->timeout_ms + HANG_GRACE_MS);
 	np_err_hint(&hang, "read the kernel log for messages of the HCA's or the GPU's driver");
 	if (!options->rung)
-		return np_document_libraries(np_libraries_unknown(options->brief, &hang));
+		return np_document_libraries(
+			np_libraries_unknown(options->brief, options->nvml, &hang));
 	result = np_rung_add(&report, options->rung->name, o->device ? o->device : o->netdev);
 	if (!result)
 		return NULL;
@@ -158,7 +159,7 @@ static int libraries(struct np_options *options)
 	struct np_err err = { 0 };
 
 	if (arm(options, &err) == 0)
-		document = np_document_libraries(np_libraries(options->brief));
+		document = np_document_libraries(np_libraries(options->brief, options->nvml));
 	alarm(0);
 	if (!document || write_all(document) < 0) {
 		np_error("cannot write the report");

@@ -3,30 +3,42 @@
 #define NP_SELFTEST_NVML_LIB_H
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "base/cleanup.h"
+#include "base/err.h"
+#include "selftest/nvml_api.h"
 
-/* NVML, the GPU driver's management library, opened at run time. Names, structures and
- * constants are those of its stable interface (nvml.h of CUDA, version 11 and newer;
- * symbols with _v2 and _v3 stay). It needs no CUDA context. */
-
+/* NVML, opened at run time. */
 struct np_nvml {
-	void *handle;
-	int (*shutdown)(void);
-	int (*by_pci)(const char *pci, void **device);		      /* GetHandleByPciBusId_v2 */
-	int (*processes)(void *device, unsigned int *n, void *infos); /* _v3, or NULL */
+	void *handle;	/* NULL = not open */
+	char path[256]; /* of the library, also when it did not start; "" = none */
+	char version[NP_NVML_VERSION_SIZE]; /* "" = unknown */
+/* NOLINTBEGIN(bugprone-macro-parentheses): a type has no parentheses around it */
+#define NP_NVML_DECLARE(member, symbol, parameters) np_nvml_result(*member) parameters;
+	NP_NVML_FUNCTIONS(NP_NVML_DECLARE)
+	NP_NVML_OPTIONAL(NP_NVML_DECLARE)
+#undef NP_NVML_DECLARE
+	/* NOLINTEND(bugprone-macro-parentheses) */
+	const char *(*error_string)(np_nvml_result); /* or NULL */
 };
 
-/* Opens and starts it. False where there is none or it does not start: then what it would
- * tell is unknown. np_nvml_close ends it. */
-bool np_nvml_open(struct np_nvml *nvml) np_must_check;
+/* Opens libnvidia-ml.so.1 and starts it, which opens the GPUs: what it would tell is
+ * unknown else. np_nvml_close ends it. Returns 0, 1 when there is none, or a negative errno,
+ * with
+ *   nvml.no_library  none in the library path, or it cannot be loaded
+ *   nvml.failed      it does not start */
+int np_nvml_open(struct np_nvml *nvml, struct np_err *err) np_must_check;
 void np_nvml_close(struct np_nvml *nvml);
 #define np_auto_nvml np_auto(np_nvml_close)
 
 /* Processes with a compute context on the GPU at @pci ("0000:17:00.0"): their number, or -1
  * when it cannot be told. @pid is one of them (0 = not seen from this PID namespace). */
 int np_nvml_users(const struct np_nvml *nvml, const char *pci, unsigned int *pid);
+
+/* NVLink, which is not in sysfs. Sets @active when a link of a GPU is active; @known false:
+ * none is, and a GPU did not tell, or there is none. Returns 0, or -EIO with nvml.failed when
+ * the GPUs cannot be counted. */
+int np_nvml_nvlink(const struct np_nvml *nvml, bool *known, bool *active,
+		   struct np_err *err) np_must_check;
 
 #endif

@@ -33,6 +33,7 @@ const char np_options_help[] =
 	"  --list               name the rungs\n"
 	"  --libraries          no rung: the libraries, and what UCX has on this node\n"
 	"  --brief              with --libraries: versions alone, no device is opened\n"
+	"  --nvml               with --brief: NVML all the same, which opens the GPUs\n"
 	"  --verbose            say more on stderr\n"
 	"  --version, --help\n";
 
@@ -51,17 +52,19 @@ enum option {
 	LIST,
 	LIBRARIES,
 	BRIEF,
+	NVML,
 	VERBOSE,
 	VERSION,
 	HELP
 };
 
 /* In the order of enum option; up to ENV they take a value. */
-static const char *const names[] = { "--device",    "--peer",	 "--gpu",	 "--gid-index",
-				     "--netdev",    "--address", "--timeout-ms", "--env",
-				     "--quick",	    "--full",	 "--force",	 "--list",
-				     "--libraries", "--brief",	 "--verbose",	 "--version",
-				     "--help",	    NULL };
+static const char *const names[] = {
+	"--device",  "--peer",	     "--gpu",	    "--gid-index", "--netdev",
+	"--address", "--timeout-ms", "--env",	    "--quick",	   "--full",
+	"--force",   "--list",	     "--libraries", "--brief",	   "--nvml",
+	"--verbose", "--version",    "--help",	    NULL
+};
 
 static bool takes_value(enum option option)
 {
@@ -149,6 +152,9 @@ static void take_flag(struct np_options *out, enum option option)
 	case BRIEF:
 		out->brief = true;
 		break;
+	case NVML:
+		out->nvml = true;
+		break;
 	case VERBOSE:
 		out->verbose = true;
 		break;
@@ -219,8 +225,9 @@ int np_options_parse(int argc, char **argv, struct np_options *out, struct np_er
 	}
 	if (ret == 0 && parsed.action == NP_OPTIONS_LIBRARIES && parsed.rung)
 		ret = usage(err, NULL, "no rung goes with --libraries:", parsed.rung->name);
-	if (ret == 0 && parsed.action != NP_OPTIONS_LIBRARIES && parsed.brief)
-		ret = np_err_set(err, -EINVAL, "usage", "--brief goes with --libraries alone");
+	if (ret == 0 && parsed.action != NP_OPTIONS_LIBRARIES && (parsed.brief || parsed.nvml))
+		ret = np_err_set(err, -EINVAL, "usage", "%s goes with --libraries alone",
+				 parsed.brief ? "--brief" : "--nvml");
 	if (ret < 0) {
 		np_options_done(&parsed);
 		return ret;

@@ -244,18 +244,51 @@ def test_brief_opens_no_device_and_starts_no_driver(tmp_path):
 
 
 def test_brief_is_an_option_of_libraries_alone():
-    for argv in (["--brief"], ["tcp", "--brief"], ["--libraries", "tcp"]):
+    for argv in (["--brief"], ["--nvml"], ["tcp", "--brief"], ["tcp", "--nvml"],
+                 ["--libraries", "tcp"]):
         done = start(*argv)
         assert (done.returncode, done.stdout) == (2, ""), done
+
+
+# ---- NVML ----
+
+@pytest.mark.parametrize("fake, nvlink", [
+    ("", True), ("active=1", True), ("active=0", False), ("links=0", False),
+    ("links=4 active=0", False), ("gpus=1", True), ("gpus=0", None), ("state=999", None),
+    ("links=4 state=999", None)])
+@pytest.mark.parametrize("argv", [[], ["--brief", "--nvml"]])
+def test_nvlink_by_nvml(argv, fake, nvlink):
+    nvml = libraries(*argv, LD_LIBRARY_PATH=FAKES, FAKE_NVML=fake)["nvml"]
+    assert (nvml["status"], nvml["code"]) == ("loaded", None)
+    assert nvml["path"] == os.path.join(FAKES, "libnvidia-ml.so.1")
+    assert nvml["version"] == "13.580.65.06" and nvml["nvml"] == {"nvlink": nvlink}
+
+
+@pytest.mark.parametrize("fake, said", [("init=9", "starting: Driver Not Loaded (9)"),
+                                        ("count=999", "counting the GPUs: Unknown Error (999)")])
+def test_nvml_that_does_not_start(fake, said):
+    nvml = libraries("--brief", "--nvml", LD_LIBRARY_PATH=FAKES, FAKE_NVML=fake)["nvml"]
+    assert (nvml["status"], nvml["code"], nvml["nvml"]) == ("unusable", "nvml.failed", None)
+    assert said in nvml["message"] and "nvidia-smi" in nvml["hint"]
+
+
+def test_brief_leaves_nvml_out_until_asked():
+    hangs = {"LD_LIBRARY_PATH": FAKES, "FAKE_NVML": "hang=init"}
+    assert "nvml" not in libraries("--brief", **hangs)
+    done = start("--libraries", "--brief", "--nvml", "--timeout-ms", "500", **hangs)
+    found = json.loads(done.stdout)["show"]["libraries"]
+    assert [one["name"] for one in found] == ["ucx", "cuda", "gdrapi", "nvml"]
+    assert {one["code"] for one in found} == {"selftest.timeout"}
 
 
 # ---- the other libraries ----
 
 def test_libraries_that_are_not_there(ours):
     with_fakes = libraries(LD_LIBRARY_PATH=FAKES)
-    assert set(ours) == set(with_fakes) == {"ucx", "cuda", "gdrapi", "nccl", "ibverbs"}
+    assert set(ours) == set(with_fakes) == {"ucx", "cuda", "gdrapi", "nccl", "ibverbs",
+                                            "nvml"}
     for name, file in (("cuda", "libcuda.so.1"), ("gdrapi", "libgdrapi.so.2"),
-                       ("nccl", "libnccl.so.2")):
+                       ("nccl", "libnccl.so.2"), ("nvml", "libnvidia-ml.so.1")):
         expected = real_version(file)
         if expected is None and ours[name]["path"] is None:
             assert ours[name]["status"] == "absent" and ours[name]["version"] is None

@@ -16,7 +16,7 @@ from helpers import (BUILD, IP, NODEPREP, PLAIN, QUICK,  # noqa: E402  pylint: d
                      need_node, ucx_values, validate)
 
 FAKES = os.path.join(BUILD, "asan", "fake")
-NAMES = ["ucx", "cuda", "gdrapi", "nccl", "ibverbs"]
+NAMES = ["ucx", "cuda", "gdrapi", "nccl", "ibverbs", "nvml"]
 
 
 def shown(done):
@@ -46,7 +46,7 @@ def test_show_libraries_is_what_the_program_says(shared_guide):
     found = shown(shared_guide.json("show", "libraries"))
     done = shared_guide.run(os.path.join(BUILD, "nodeprep-selftest"), "--libraries")
     own = {one["name"]: one for one in json.loads(done.stdout)["show"]["libraries"]}
-    for name in ("cuda", "gdrapi", "nccl", "ibverbs"):
+    for name in ("cuda", "gdrapi", "nccl", "ibverbs", "nvml"):
         assert found[name] == own[name]
     for key in ("components", "verdicts", "transports", "built_against", "exact"):
         assert found["ucx"]["ucx"][key] == own["ucx"]["ucx"][key], key
@@ -245,7 +245,7 @@ def test_without_the_program_each_is_unknown_and_the_rest_is_there(alone):
         assert library["message"] and "install" in library["hint"]
     status, document = alone.run("show")
     assert status == 0 and document["show"]["netdevs"] and document["show"]["config"]
-    assert len(document["show"]["libraries"]) == 5
+    assert len(document["show"]["libraries"]) == 6
 
 
 def test_a_copy_of_the_real_document_is_taken(alone):

@@ -181,7 +181,9 @@ static void take_config(struct input *in, struct np_config *cfg)
 		     { "ports", "min_rate", "100" },	    { "nccl", "scope", "home" },
 		     { "ucx", "profile", "off" },	    { "ucx", "profile", "dask" },
 		     { "module gdrdrv", "require", "yes" }, { "limits", "memlock", "64 KiB" },
-		     { "limits", "memlock", "keep" },	    { "limits", "group", "hpc" } };
+		     { "limits", "memlock", "keep" },	    { "limits", "group", "hpc" },
+		     { "dask", "enabled", "yes" },	    { "dask", "interface", "ib1" },
+		     { "dask", "connect_timeout", "60" },   { "dask", "nvlink", "yes" } };
 
 	np_config_init(cfg);
 	for (unsigned int n = take(in, 6); n > 0; n--) {

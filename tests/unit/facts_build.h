@@ -193,6 +193,8 @@ FB_UNUSED static void fb_all_files(struct np_facts *facts)
 	fb_file(facts, NP_ROLE_PROFILE_CSH, "/etc/profile.d/nodeprep-ucx.csh", NULL, NULL);
 	fb_file(facts, NP_ROLE_UCX_ENV, "/etc/nodeprep/ucx.env", NULL, NULL);
 	fb_file(facts, NP_ROLE_LIMITS, NP_LIMITS_OURS, NULL, NULL);
+	fb_file(facts, NP_ROLE_DASK_YAML, "/etc/dask/nodeprep.yaml", NULL, NULL);
+	fb_file(facts, NP_ROLE_DASK_ENV, "/etc/nodeprep/dask.env", NULL, NULL);
 }
 
 /* The node of the guide before anything was done: four EDR HCAs, ib0 up on mlx5_0,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "facts_build.h"
 
+#include "base/bytes.h"
 #include "base/str.h"
 
 #define UNTOUCHED 0x5a5a5a5a5a5a5a5aULL
@@ -76,6 +77,52 @@ static void test_bool(void **state)
 		assert_true(value);
 	}
 	assert_int_equal(np_parse_bool(NULL, &value), -EINVAL);
+}
+
+static void test_bytes(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t bytes;
+		const char *again;
+	} good[] = {
+		{ "1 KiB", 1024, "1 KiB" },
+		{ "24GiB", UINT64_C(24) << 30, "24 GiB" },
+		{ "64 \tMiB", 64 << 20, "64 MiB" },
+		{ "2048 MiB", UINT64_C(2) << 30, "2 GiB" },
+		{ "1025 KiB", 1025 * 1024, "1025 KiB" },
+		{ "17179869183 GiB", UINT64_C(17179869183) << 30, "17179869183 GiB" },
+	};
+	static const char *const bad[] = { "",
+					   "0 GiB",
+					   "1",
+					   "1 GB",
+					   "GiB",
+					   "-1 GiB",
+					   "1.5 GiB",
+					   "1 GiB ",
+					   "0x1 KiB",
+					   " 1 KiB",
+					   "17179869184 GiB",
+					   "99999999999999999999999999 KiB" };
+	char text[NP_BYTES_STRLEN];
+
+	(void)state;
+	for (size_t i = 0; i < NP_ARRAY_SIZE(good); i++) {
+		uint64_t bytes = UNTOUCHED;
+
+		assert_int_equal(np_parse_bytes(good[i].text, &bytes), 0);
+		assert_true(bytes == good[i].bytes);
+		assert_string_equal(np_bytes_str(bytes, text), good[i].again);
+	}
+	for (size_t i = 0; i < NP_ARRAY_SIZE(bad); i++) {
+		uint64_t bytes = UNTOUCHED;
+
+		assert_int_equal(np_parse_bytes(bad[i], &bytes), -EINVAL);
+		assert_true(bytes == UNTOUCHED);
+	}
+	assert_string_equal(np_bytes_str(0, text), "0 bytes");
+	assert_string_equal(np_bytes_str(1025, text), "1025 bytes");
 }
 
 static void test_copy_and_strip(void **state)
@@ -300,11 +347,17 @@ static void test_asprintf(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_numbers),	      cmocka_unit_test(test_not_numbers),
-		cmocka_unit_test(test_bool),	      cmocka_unit_test(test_copy_and_strip),
-		cmocka_unit_test(test_natural_order), cmocka_unit_test(test_natural_order_is_total),
-		cmocka_unit_test(test_nearest),	      cmocka_unit_test(test_buffer),
-		cmocka_unit_test(test_list),	      cmocka_unit_test(test_printable),
+		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_not_numbers),
+		cmocka_unit_test(test_bool),
+		cmocka_unit_test(test_copy_and_strip),
+		cmocka_unit_test(test_bytes),
+		cmocka_unit_test(test_natural_order),
+		cmocka_unit_test(test_natural_order_is_total),
+		cmocka_unit_test(test_nearest),
+		cmocka_unit_test(test_buffer),
+		cmocka_unit_test(test_list),
+		cmocka_unit_test(test_printable),
 		cmocka_unit_test(test_asprintf),
 	};
 

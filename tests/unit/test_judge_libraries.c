@@ -231,6 +231,35 @@ static void library_older_than_gdrdrv_takes(void **state)
 	end(&s);
 }
 
+static void a_ucx_too_old_to_choose(void **state)
+{
+	static const struct {
+		const char *profile, *version;
+		bool warned;
+	} cases[] = { { "auto", "1.11.0", true },  { "auto", "1.9.0", true },
+		      { "auto", "1.11.1", false }, { "auto", "1.13.1", false },
+		      { "auto", "", false },	   { "dask", "1.11.0", false } };
+
+	(void)state;
+	for (size_t i = 0; i < NP_ARRAY_SIZE(cases); i++) {
+		struct scene s;
+
+		begin_node(&s, true);
+		set(&s, "ucx", "profile", cases[i].profile);
+		strcpy(s.facts.libraries.ucx_version, cases[i].version);
+		judge(&s);
+		assert_int_equal(!!find(&s, "ucx", "ucx.too_old_for_auto"), cases[i].warned);
+		if (cases[i].warned)
+			says(has(&s, "ucx", "ucx.too_old_for_auto", NP_CHECK_WARN),
+			     cases[i].version);
+		/* the admin has chosen */
+		set(&s, "ucx", "tls", "rc,tcp");
+		judge(&s);
+		assert_null(find(&s, "ucx", "ucx.too_old_for_auto"));
+		end(&s);
+	}
+}
+
 static void who_is_asked_when(void **state)
 {
 	struct scene s;
@@ -258,6 +287,7 @@ int main(void)
 		cmocka_unit_test(only_what_ucx_tls_lists),
 		cmocka_unit_test(nobody_was_asked_or_answered),
 		cmocka_unit_test(dmabuf_instead_of_gdrdrv),
+		cmocka_unit_test(a_ucx_too_old_to_choose),
 		cmocka_unit_test(no_dmabuf),
 		cmocka_unit_test(dmabuf_beside_a_gdrdrv_that_does_not_answer),
 		cmocka_unit_test(library_older_than_gdrdrv_takes),

@@ -17,7 +17,7 @@
 static const char good[] =
 	"{'schema': 1, 'show': {'libraries': ["
 	"{'name': 'ucx', 'status': 'loaded', 'path': '/x/libucp.so.0', 'version': '1.13.1',"
-	" 'code': null, 'message': null, 'hint': null, 'gdrapi': null, 'ucx': {"
+	" 'code': null, 'message': null, 'hint': null, 'gdrapi': null, 'nvml': null, 'ucx': {"
 	"  'built_against': '1.13', 'exact': true, 'components': ['ib'],"
 	"  'verdicts': [{'transport': 'rc', 'status': 'usable', 'reason': null},"
 	"   {'transport': 'cuda_copy', 'status': 'built without', 'reason': 'no component'},"
@@ -32,9 +32,9 @@ static const char good[] =
 	"   'get': {'short': null, 'bcopy': 8256, 'zcopy': 1073741824}, 'am': null,"
 	"   'priority': 38, 'error_handling': ['peer failure'], 'failure': null}]}},"
 	"{'name': 'cuda', 'status': 'loaded', 'path': '/x/libcuda.so.1', 'version': '13.3',"
-	" 'code': null, 'message': null, 'hint': null, 'ucx': null, 'gdrapi': null},"
+	" 'code': null, 'message': null, 'hint': null, 'ucx': null, 'gdrapi': null, 'nvml': null},"
 	"{'name': 'gdrapi', 'status': 'loaded', 'path': '/x/libgdrapi.so.2', 'version': '2.6',"
-	" 'code': 'gdrapi.no_backend', 'message': 'none', 'hint': 'load', 'ucx': null,"
+	" 'code': 'gdrapi.no_backend', 'message': 'none', 'hint': 'load', 'ucx': null, 'nvml': null,"
 	" 'gdrapi': {'min_driver_version': '2.0', 'driver_version': null,"
 	"  'min_library_version': null, 'backend': null, 'standin': false}}]}}";
 
@@ -143,7 +143,7 @@ static void anything_else_is_refused(void **state)
 		{ "'code': 'gdrapi.no_backend'", "'code': null" },
 		{ "'status': 'loaded', 'path': '/x/libcuda.so.1'",
 		  "'status': 'absent', 'path': '/x/libcuda.so.1'" },
-		{ "'ucx': null, 'gdrapi': null}",
+		{ "'ucx': null, 'gdrapi': null, 'nvml': null}",
 		  "'ucx': null, 'gdrapi': {'min_driver_version': '2.0', 'driver_version': null,"
 		  " 'min_library_version': null, 'backend': null, 'standin': false}}" },
 	};
@@ -224,6 +224,60 @@ static void a_standin_is_no_libgdrapi(void **state)
 	assert_int_equal(l.gdrapi, 0);
 }
 
+/* @good with an entry of NVML behind it; ' stands for " */
+static json_t *take_with_nvml(const char *members)
+{
+	_cleanup_free_ char *entry = np_asprintf(
+		"'standin': false}},"
+		"{'name': 'nvml', 'path': '/x/libnvidia-ml.so.1', 'version': '13.580.65.06',"
+		" 'hint': null, 'ucx': null, 'gdrapi': null, %s}",
+		members);
+	_cleanup_free_ char *text = changed("'standin': false}}", entry);
+
+	return np_libraries_take(text, strlen(text), np_library_names_nvlink);
+}
+
+#define LOADED "'status': 'loaded', 'code': null, 'message': null, "
+
+static void what_nvml_says(void **state)
+{
+	static const struct {
+		const char *members;
+		enum np_tri nvlink;
+	} cases[] = {
+		{ LOADED "'nvml': {'nvlink': true}", NP_TRI_YES },
+		{ LOADED "'nvml': {'nvlink': false}", NP_TRI_NO },
+		{ LOADED "'nvml': {'nvlink': null}", NP_TRI_UNKNOWN },
+		{ "'status': 'absent', 'code': 'nvml.no_library', 'message': 'm', 'nvml': null",
+		  NP_TRI_UNKNOWN },
+		{ "'status': 'unusable', 'code': 'nvml.failed', 'message': 'm', 'nvml': null",
+		  NP_TRI_UNKNOWN },
+	};
+	static const char *const bad[] = {
+		LOADED "'nvml': null",
+		LOADED "'nvml': {}",
+		LOADED "'nvml': {'nvlink': 1}",
+		LOADED "'nvml': {'nvlink': 'yes'}",
+		"'status': 'absent', 'code': 'nvml.no_library', 'message': 'm',"
+		" 'nvml': {'nvlink': true}",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < NP_ARRAY_SIZE(cases); i++) {
+		json_t *list = take_with_nvml(cases[i].members);
+		struct np_libraries l = { 0 };
+
+		assert_int_equal(json_array_size(list), 4);
+		np_libraries_learn(list, &l);
+		json_decref(list);
+		assert_true(l.known);
+		assert_int_equal(l.nvlink, cases[i].nvlink);
+	}
+	for (size_t i = 0; i < NP_ARRAY_SIZE(bad); i++)
+		if (take_with_nvml(bad[i]))
+			fail_msg("taken: %s", bad[i]);
+}
+
 static void nobody_to_ask(void **state)
 {
 	struct np_libraries l = { 0 };
@@ -234,7 +288,7 @@ static void nobody_to_ask(void **state)
 	np_err_set(&why, -2, "selftest.not_installed", "no program");
 	np_err_hint(&why, "install it");
 	list = np_libraries_unknown(np_library_names, &why);
-	assert_int_equal(json_array_size(list), 5);
+	assert_int_equal(json_array_size(list), 6);
 	np_libraries_learn(list, &l);
 	json_decref(list);
 	assert_false(l.known);
@@ -252,6 +306,7 @@ int main(void)
 		cmocka_unit_test(lists_and_texts_have_an_end),
 		cmocka_unit_test(versions_that_are_none),
 		cmocka_unit_test(a_standin_is_no_libgdrapi),
+		cmocka_unit_test(what_nvml_says),
 		cmocka_unit_test(nobody_to_ask),
 	};
 

@@ -309,6 +309,27 @@ static void test_ucx_profiles(void **state)
 	}
 }
 
+/* The version counts where it is known at each plan: on nodes with GPUs. */
+static void test_ucx_dask_by_version(void **state)
+{
+	struct scene s;
+
+	(void)state;
+	begin(&s, FB_LIST("10.0.0.50/24"));
+	set(&s, "ucx", "profile", "dask");
+	strcpy(s.facts.libraries.ucx_version, "1.13.1");
+	plan(&s);
+	says(&s, "ucx.env", "UCX_MEMTYPE_REG_WHOLE_ALLOC_TYPES=cuda\n");
+	fb_gpu(&s.facts);
+	plan(&s);
+	says_not(&s, "ucx.env", "UCX_MEMTYPE_REG_WHOLE_ALLOC_TYPES");
+	says(&s, "ucx.env", "UCX_MAX_RNDV_RAILS=1\n");
+	strcpy(s.facts.libraries.ucx_version, "1.11.2");
+	plan(&s);
+	says(&s, "ucx.env", "UCX_MEMTYPE_REG_WHOLE_ALLOC_TYPES=cuda\n");
+	end(&s);
+}
+
 static void test_gdr_copy(void **state)
 {
 	struct scene s;
@@ -458,6 +479,7 @@ int main(void)
 		cmocka_unit_test(test_nccl_scope),
 		cmocka_unit_test(test_nccl_impossible_name),
 		cmocka_unit_test(test_ucx_profiles),
+		cmocka_unit_test(test_ucx_dask_by_version),
 		cmocka_unit_test(test_gdr_copy),
 		cmocka_unit_test(test_gdr_copy_by_dmabuf),
 		cmocka_unit_test(test_ucx_unusable_ports),

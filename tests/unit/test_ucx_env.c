@@ -82,6 +82,36 @@ static void test_profiles(void **state)
 		   " UCX_SOCKADDR_TLS_PRIORITY=rdmacm,tcp");
 }
 
+/* What UCX does by itself is not said; of an unknown version everything is. */
+static void test_dask_by_version(void **state)
+{
+	static const struct {
+		const char *version;
+		bool said;
+	} cases[] = { { NULL, true },	   { "", true },	{ "1.9.0", true },
+		      { "1.11.2", true },  { "1.12.0", false }, { "1.13.1", false },
+		      { "1.22.0", false }, { "2.0.0", false } };
+	struct fixture *f = *state;
+	struct np_ucx_input in = f->in;
+
+	in.profile = NP_UCX_DASK;
+	for (size_t i = 0; i < NP_ARRAY_SIZE(cases); i++) {
+		in.version = cases[i].version;
+		check(&in, cases[i].said ?
+				   "UCX_TLS=rc,tcp,cuda_copy,cuda_ipc UCX_NET_DEVICES=" HCAS ",ib0"
+				   " UCX_MAX_RNDV_RAILS=1 UCX_MEMTYPE_REG_WHOLE_ALLOC_TYPES=cuda"
+				   " UCX_SOCKADDR_TLS_PRIORITY=rdmacm,tcp" :
+				   "UCX_TLS=rc,tcp,cuda_copy,cuda_ipc UCX_NET_DEVICES=" HCAS ",ib0"
+				   " UCX_MAX_RNDV_RAILS=1 UCX_SOCKADDR_TLS_PRIORITY=rdmacm,tcp");
+	}
+	assert_true(np_ucx_is_older("1.11.0", "1.11.1"));
+	assert_false(np_ucx_is_older("1.11.1", "1.11.1"));
+	assert_false(np_ucx_is_older("1.13.1", "1.11.1"));
+	assert_true(np_ucx_is_older("1.9.0", "1.11.1"));
+	assert_false(np_ucx_is_older("", "1.11.1") || np_ucx_is_older(NULL, "1.11.1"));
+	assert_false(np_ucx_is_since("", "1.11.1") || np_ucx_is_since(NULL, "1.11.1"));
+}
+
 static void test_no_hca(void **state)
 {
 	static const enum np_ucx_profile profiles[] = { NP_UCX_STANDARD, NP_UCX_GUIDE };
@@ -206,6 +236,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_profiles, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_dask_by_version, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_hca, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_overrides, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_bad_values, set_up, tear_down),
