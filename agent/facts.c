@@ -270,9 +270,10 @@ static int observe_limits(const struct np_config *cfg, struct np_facts *facts, s
 
 /* What is on disk is looked up for a module that is missing alone: it costs
  * milliseconds. Without libkmod nothing can be loaded, and the judgement says so. */
-static int observe_modules(const struct np_config *cfg, struct np_facts *facts, struct np_err *err)
+static int observe_modules(const struct np_config *cfg, enum np_observe_scope scope,
+			   struct np_facts *facts, struct np_err *err)
 {
-	int r = np_kmods_observe(&facts->kmods, err);
+	int r = np_kmods_observe(scope == NP_OBSERVE_ALL, &facts->kmods, err);
 
 	for (size_t i = 0; i < facts->kmods.n && r == 0; i++) {
 		const struct np_kmod *mod = &facts->kmods.v[i];
@@ -343,7 +344,7 @@ int np_observe(struct np_config *cfg, enum np_observe_scope scope, struct np_fac
 	observe_kernel(facts);
 	if (facts->gpus.n > 0)
 		np_gpu_driver_observe(&facts->gpu_driver);
-	r = observe_modules(cfg, facts, err);
+	r = observe_modules(cfg, scope, facts, err);
 	if (r < 0)
 		return r;
 	observe_gdrdrv(cfg, facts);

@@ -88,7 +88,7 @@ static enum np_kmod_state read_state(int fd)
 	return NP_KMOD_UNKNOWN;
 }
 
-static void observe_at(int modules_fd, const char *name, struct np_kmod *out)
+static void observe_at(int modules_fd, const char *name, bool whole, struct np_kmod *out)
 {
 	_cleanup_close_ int fd = -1;
 	char text[32];
@@ -106,6 +106,8 @@ static void observe_at(int modules_fd, const char *name, struct np_kmod *out)
 		return;
 	}
 	out->state = read_state(fd);
+	if (!whole)
+		return;
 	if (np_file_read_line_at(fd, "version", out->version, sizeof(out->version)) < 0)
 		out->version[0] = '\0';
 	if (out->state != NP_KMOD_BUILTIN &&
@@ -124,10 +126,10 @@ void np_kmod_observe(const char *name, struct np_kmod *out)
 {
 	_cleanup_close_ int fd = open_modules();
 
-	observe_at(fd, name, out);
+	observe_at(fd, name, true, out);
 }
 
-int np_kmods_observe(struct np_kmods *out, struct np_err *err)
+int np_kmods_observe(bool whole, struct np_kmods *out, struct np_err *err)
 {
 	_cleanup_close_ int fd = open_modules();
 	size_t n = NP_ARRAY_SIZE(np_kmod_known) - 1;
@@ -136,7 +138,7 @@ int np_kmods_observe(struct np_kmods *out, struct np_err *err)
 	if (!v)
 		return np_err_nomem(err);
 	for (size_t i = 0; i < n; i++)
-		observe_at(fd, np_kmod_known[i].name, &v[i]);
+		observe_at(fd, np_kmod_known[i].name, whole, &v[i]);
 	out->v = v;
 	out->n = n;
 	return 0;

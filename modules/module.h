@@ -47,8 +47,9 @@ struct np_kmod_info {
 };
 extern const struct np_kmod_info np_kmod_known[];
 
-/* State of every known module, in list order. Returns 0 or -ENOMEM. */
-int np_kmods_observe(struct np_kmods *out, struct np_err *err) np_must_check;
+/* State of every known module, in list order; with @whole version and use count too.
+ * Returns 0 or -ENOMEM. */
+int np_kmods_observe(bool whole, struct np_kmods *out, struct np_err *err) np_must_check;
 /* Adds what is on disk about module @name (NULL = all of the list) to those that have
  * no lookup yet. Costs milliseconds: not for a run that has nothing to do. Returns 0,
  * or the error of np_kmod_look_up; then what was added before stays. */

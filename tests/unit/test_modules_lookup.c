@@ -286,7 +286,7 @@ static void facts(void **state)
 	struct np_kmod_lookup *first;
 
 	(void)state;
-	assert_int_equal(np_kmods_observe(&list, NULL), 0);
+	assert_int_equal(np_kmods_observe(true, &list, NULL), 0);
 	assert_null(np_kmods_find(&list, "ib_umad")->lookup);
 	assert_int_equal(np_kmods_look_up(&list, "ib-umad", NULL), 0);
 	first = np_kmods_find(&list, "ib_umad")->lookup;

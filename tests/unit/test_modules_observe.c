@@ -25,7 +25,7 @@ static void module_states(void **state)
 	put("-1", "module/nvidia/refcnt");
 	put("Y", "module/ib_core/parameters/x"); /* built in: no initstate */
 	lay_over("module");
-	assert_int_equal(np_kmods_observe(&list, NULL), 0);
+	assert_int_equal(np_kmods_observe(true, &list, NULL), 0);
 	for (size_t i = 0; np_kmod_known[i].name; i++)
 		assert_string_equal(list.v[i].name, np_kmod_known[i].name);
 	assert_int_equal(np_kmods_find(&list, "mlx5_core")->state, NP_KMOD_LIVE);
