@@ -236,6 +236,13 @@ static void set_key(struct np_unit *unit, const struct place *at, const char *ke
 
 /* ---- lines ---- */
 
+static size_t line_length(const char *start, size_t len)
+{
+	const char *end = memchr(start, '\n', len);
+
+	return end ? (size_t)(end - start) : len;
+}
+
 /* A line with those that its last backslash joins; comments in between are dropped.
  * False: the end. */
 static bool next_line(const char *text, size_t len, size_t *pos, int *number, int *first,
@@ -249,23 +256,21 @@ static bool next_line(const char *text, size_t len, size_t *pos, int *number, in
 	np_buf_str(out, "");
 	*first = *number + 1;
 	while (more && *pos < len) {
-		const char *start = text + *pos, *end = memchr(start, '\n', len - *pos);
-		size_t n = end ? (size_t)(end - start) : len - *pos, blanks;
+		const char *start = text + *pos;
+		size_t all = line_length(start, len - *pos), n = strnlen(start, all), blanks;
+		bool comment;
 
-		*pos += n + 1;
+		*pos += all + 1;
 		(*number)++;
-		if (n > 0 && start[n - 1] == '\r')
+		while (n > 0 && start[n - 1] == '\r')
 			n--;
-		blanks = strnlen(start, n);
-		n = blanks;
 		for (blanks = 0; blanks < n && (start[blanks] == ' ' || start[blanks] == '\t');
 		     blanks++)
 			;
-		if (*number > *first && blanks < n &&
-		    (start[blanks] == '#' || start[blanks] == ';'))
+		comment = blanks < n && (start[blanks] == '#' || start[blanks] == ';');
+		if (comment && *number > *first)
 			continue;
-		more = n > 0 && start[n - 1] == '\\' &&
-		       !(*number == *first && (start[blanks] == '#' || start[blanks] == ';'));
+		more = !comment && n > 0 && start[n - 1] == '\\';
 		np_buf_add(out, start, n - more);
 		if (more)
 			np_buf_str(out, " ");

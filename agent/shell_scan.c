@@ -308,7 +308,8 @@ static enum np_sh_tri simple(struct np_sh_text *t, enum np_sh_mode mode, int nes
 		return NP_SH_UNKNOWN;
 	}
 	for (;;) {
-		struct np_sh_word spare, *word = w->n < NP_SH_WORDS_MAX ? &w->v[w->n] : &spare;
+		struct np_sh_word spare = { 0 },
+				  *word = w->n < NP_SH_WORDS_MAX ? &w->v[w->n] : &spare;
 		int c;
 
 		np_sh_skip_blanks(t);
