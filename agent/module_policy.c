@@ -26,7 +26,7 @@ static const struct np_want_module *find(const struct np_config *cfg, const char
 bool np_has_gpu(const struct np_facts *facts)
 {
 	for (size_t i = 0; i < facts->gpus.n; i++)
-		if (!np_streq(facts->gpus.v[i].driver, "vfio-pci"))
+		if (!np_gpu_is_given_away(&facts->gpus.v[i]))
 			return true;
 	return false;
 }

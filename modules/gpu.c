@@ -251,7 +251,7 @@ void np_gpus_read_pci(struct np_gpus *list)
 
 bool np_gpu_is_given_away(const struct np_gpu *gpu)
 {
-	return strcmp(gpu->driver, "vfio-pci") == 0;
+	return strcmp(gpu->driver, "vfio-pci") == 0 || strcmp(gpu->driver, "pci-stub") == 0;
 }
 
 void np_gpus_done(struct np_gpus *list)

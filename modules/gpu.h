@@ -57,7 +57,7 @@ void np_gpus_done(struct np_gpus *list);
 /* Adds place and link of each on PCI (base/pci.h): a dozen small reads a GPU. */
 void np_gpus_read_pci(struct np_gpus *list);
 
-/* Bound to vfio-pci: it belongs to a virtual machine, not to jobs of this node. */
+/* Bound to vfio-pci or pci-stub: a virtual machine has it, it is not for jobs of this node. */
 bool np_gpu_is_given_away(const struct np_gpu *gpu);
 
 #endif

@@ -104,6 +104,7 @@ static int add_from_sysfs(struct np_gpu_set *set, struct np_err *err)
 			break;
 		}
 		np_strcpy(gpu->driver, sizeof(gpu->driver), gpus.v[i].driver);
+		gpu->given_away = np_gpu_is_given_away(&gpus.v[i]);
 		gpu->numa_node = gpus.v[i].numa_node;
 	}
 	np_gpus_done(&gpus);
@@ -212,7 +213,6 @@ static int judge(const char *rung, struct np_gpu_set *set, const struct np_err *
 {
 	for (size_t i = 0; i < set->n; i++) {
 		const struct np_gpu_dev *gpu = &set->v[i];
-		bool lent = np_streq(gpu->driver, "vfio-pci") || np_streq(gpu->driver, "pci-stub");
 		struct np_err why;
 		int ret;
 
@@ -222,11 +222,11 @@ static int judge(const char *rung, struct np_gpu_set *set, const struct np_err *
 			(*usable)++;
 			continue;
 		}
-		if (no_driver && !lent)
+		if (no_driver && !gpu->given_away)
 			why = *no_driver;
 		else
 			not_shown(gpu, &why);
-		ret = verdict(rung, gpu->pci, lent, &why, report, err);
+		ret = verdict(rung, gpu->pci, gpu->given_away, &why, report, err);
 		if (ret < 0)
 			return ret;
 	}

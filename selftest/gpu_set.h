@@ -15,6 +15,7 @@ struct np_gpu_dev {
 	size_t number;	 /* in the order of PCI addresses */
 	char driver[32]; /* kernel driver bound to it; "" = none or unknown */
 	int numa_node;	 /* -1 = none or unknown */
+	bool given_away; /* to a virtual machine */
 	bool usable;	 /* CUDA shows it: @ordinal and @device are good */
 	int ordinal;	 /* among those that CUDA shows */
 	np_cu_device device;
@@ -44,8 +45,8 @@ void np_gpu_pci_canonical(const char *text, char pci[16]);
  *   cuda.no_driver    fail: a GPU is there, the driver does not work
  *   selftest.busy     skip: other processes have a compute context on it (by NVML);
  *                     not for cuda and gdrapi, nor with options->force
- *   cuda.gpu_missing  fail: on the PCI bus, but CUDA does not show it; skip when its
- *                     driver is vfio-pci or pci-stub: it was given to a virtual machine
+ *   cuda.gpu_missing  fail: on the PCI bus, but CUDA does not show it; skip when it
+ *                     was given to a virtual machine
  */
 int np_gpu_set_open(const char *rung, const struct np_rung_options *options, struct np_gpu_set *set,
 		    struct np_rung_report *report, struct np_err *err) np_must_check;

@@ -66,6 +66,8 @@ static void test_auto(void **state)
 		{ "nvidia", true, NP_GPU_FLAVOUR_OPEN, "580.65.06", "5.4.0-150", true, true, true },
 		{ "nvidia", true, NP_GPU_FLAVOUR_PROPRIETARY, "580.65.06", "6.1.0", true, true,
 		  true },
+		{ "pci-stub", true, NP_GPU_FLAVOUR_PROPRIETARY, "580.65.06", "6.1.0", true, false,
+		  false },
 		{ "vfio-pci", true, NP_GPU_FLAVOUR_PROPRIETARY, "580.65.06", "6.1.0", true, false,
 		  false },
 	};
