@@ -208,8 +208,8 @@ static int observe_home(struct np_facts *facts, const char *name, struct np_err 
 		return r;
 	/* two names of one home */
 	for (size_t i = 0; i < facts->n_files; i++)
-		if (np_streq(facts->files[i].file.home, user.home) &&
-		    facts->files[i].file.uid == user.uid)
+		if (facts->files[i].file.uid == user.uid &&
+		    np_streq(facts->files[i].file.home, user.home))
 			return 0;
 	fact = add_file(facts, NP_ROLE_NCCL_HOME);
 	if (!fact || np_target_file_init_home(&fact->file, user.name, user.uid, user.gid, user.home,

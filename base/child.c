@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -26,13 +27,14 @@ static void on_signal(int number)
 	interrupted = 1;
 }
 
+static const int handled[] = { SIGTERM, SIGINT, SIGHUP };
+
 void np_signals_install(void)
 {
 	struct sigaction action = { .sa_handler = on_signal };
 
-	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGHUP, &action, NULL);
+	for (size_t i = 0; i < NP_ARRAY_SIZE(handled); i++)
+		sigaction(handled[i], &action, NULL);
 	signal(SIGCHLD, SIG_DFL); /* ignored by the caller, children could not be waited for */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error like others */
@@ -71,8 +73,8 @@ static void limit_child(pid_t parent)
 		_exit(127);
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	setrlimit(RLIMIT_CORE, &no_core);
-	for (int number = 1; number < NSIG; number++)
-		signal(number, SIG_DFL);
+	for (size_t i = 0; i < NP_ARRAY_SIZE(handled); i++)
+		signal(handled[i], SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
@@ -89,12 +91,15 @@ static void unmap_report(struct child_report **report)
 		munmap(*report, sizeof(**report));
 }
 
-static void exec_child(const struct np_child_spec *spec, int out_fd, int log_fd, pid_t parent,
-		       struct child_report *report)
+static void exec_child(const struct np_child_spec *spec, const struct np_identity *id, int out_fd,
+		       int log_fd, pid_t parent, struct child_report *report)
 {
 	int null_fd = open("/dev/null", O_RDWR), exec_fd = spec->exec_fd;
 
 	limit_child(parent);
+	/* a program inherits what is ignored */
+	for (int number = 1; number < NSIG; number++)
+		signal(number, SIG_DFL);
 	/* keep the program's descriptor clear of 0..2 before those are replaced */
 	exec_fd = fcntl(exec_fd, F_DUPFD_CLOEXEC, 10);
 	if (exec_fd < 0 || null_fd < 0 || dup2(null_fd, 0) < 0 || dup2(out_fd, 1) < 0 ||
@@ -106,7 +111,7 @@ static void exec_child(const struct np_child_spec *spec, int out_fd, int log_fd,
 		_exit(126);
 	if (spec->memlock)
 		report->memlock_result = np_memlock_set(spec->memlock, &report->memlock);
-	if (spec->switch_user && np_user_become(spec->uid, spec->gid) < 0)
+	if (spec->switch_user && np_user_become(id) < 0)
 		_exit(125);
 	/* changing identity clears the parent-death signal */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -167,10 +172,22 @@ static void collect(int *out_fd, int *log_fd, const struct np_child_spec *spec,
 	}
 }
 
+/* Waits until the child ended, but not for long: the caller looks at clock and signals. */
+static void wait_a_little(int pidfd)
+{
+	struct pollfd ended = { .fd = pidfd, .events = POLLIN };
+
+	if (pidfd >= 0)
+		poll(&ended, 1, 200);
+	else
+		np_sleep_ms(2); /* a kernel or a filter without pidfd_open */
+}
+
 /* Reaps within what is left of the deadline, then kills the whole group. */
 static void reap(pid_t pid, enum on_interrupt mode, int64_t deadline,
 		 struct np_child_result *result)
 {
+	_cleanup_close_ int pidfd = pidfd_open(pid, 0);
 	int status = 0;
 
 	while (!result->timed_out && !result->interrupted) {
@@ -184,7 +201,7 @@ static void reap(pid_t pid, enum on_interrupt mode, int64_t deadline,
 		else if (mode == STOP_ON_SIGNAL && np_interrupted())
 			result->interrupted = true;
 		else
-			np_sleep_ms(2);
+			wait_a_little(pidfd);
 	}
 	/* the group outlives its leader as long as that is not reaped */
 	kill(-pid, SIGKILL);
@@ -200,6 +217,7 @@ int np_child_run(const struct np_child_spec *spec, struct np_child_result *resul
 {
 	_cleanup_close_ int out_fd = -1;
 	_cleanup_close_ int log_fd = -1;
+	np_auto_identity struct np_identity id = { 0 };
 	int out_pipe[2], log_pipe[2];
 	int64_t deadline = np_now_ms() + spec->timeout_ms;
 	pid_t parent = getpid(), pid;
@@ -210,6 +228,8 @@ int np_child_run(const struct np_child_spec *spec, struct np_child_result *resul
 	if (report == MAP_FAILED)
 		return np_err_set(err, -errno, "internal.child", "cannot map a page: %s",
 				  strerror(errno));
+	if (spec->switch_user && np_identity_find(NULL, spec->uid, spec->gid, &id) < 0)
+		return np_err_nomem(err);
 	if (pipe2(out_pipe, O_CLOEXEC) < 0)
 		return np_err_set(err, -errno, "internal.child", "cannot make a pipe: %s",
 				  strerror(errno));
@@ -222,7 +242,7 @@ int np_child_run(const struct np_child_spec *spec, struct np_child_result *resul
 	log_fd = log_pipe[0];
 	pid = fork();
 	if (pid == 0)
-		exec_child(spec, out_pipe[1], log_pipe[1], parent, report);
+		exec_child(spec, &id, out_pipe[1], log_pipe[1], parent, report);
 	close(out_pipe[1]);
 	close(log_pipe[1]);
 	if (pid < 0)
@@ -254,9 +274,7 @@ void np_child_result_done(struct np_child_result *result)
 struct call {
 	int (*fn)(void *arg, struct np_buf *out);
 	void *arg;
-	bool switch_user; /* become uid, gid first; else lose the environment */
-	uid_t uid;
-	gid_t gid;
+	const struct np_identity *id; /* become that user first; NULL: lose the environment */
 };
 
 static void run_call(const struct call *call, int fd, pid_t parent)
@@ -266,8 +284,8 @@ static void run_call(const struct call *call, int fd, pid_t parent)
 
 	limit_child(parent);
 	signal(SIGXFSZ, SIG_IGN);
-	if (call->switch_user)
-		r = np_user_become(call->uid, call->gid);
+	if (call->id)
+		r = np_user_become(call->id);
 	else
 		clearenv();
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -332,13 +350,16 @@ int np_as_user(const char *user, uid_t uid, gid_t gid, int timeout_ms,
 	       int (*fn)(void *arg, struct np_buf *out), void *arg, struct np_buf *out,
 	       struct np_err *err)
 {
-	struct call call = { .fn = fn, .arg = arg, .switch_user = true, .uid = uid, .gid = gid };
+	np_auto_identity struct np_identity id = { 0 };
+	struct call call = { .fn = fn, .arg = arg, .id = &id };
 	np_auto_child_result struct np_child_result result = { 0 };
 	char who[48];
 	int r;
 
 	if (uid == geteuid())
 		return fn(arg, out);
+	if (np_identity_find(user, uid, gid, &id) < 0)
+		return np_err_nomem(err);
 	snprintf(who, sizeof(who), "user %s", user);
 	r = call_in_child(&call, who, timeout_ms, FINISH_FIRST, &result, err);
 	if (result.timed_out)

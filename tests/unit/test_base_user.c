@@ -168,13 +168,62 @@ static void test_users(void **state)
 	assert_string_equal(user.name, "root");
 }
 
+/* Asked again, each answer is the caller's own; also after all was forgotten. */
+static void test_known_users(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		np_auto_user struct np_user a = { 0 };
+		np_auto_user struct np_user b = { 0 };
+		_cleanup_free_ gid_t *groups = NULL;
+		_cleanup_free_ gid_t *more = NULL;
+		size_t n = 0, n_more = 0;
+
+		if (i == 2)
+			np_users_forget();
+		assert_int_equal(np_user_by_name("root", &a, NULL), 0);
+		assert_int_equal(np_user_by_name("root", &b, NULL), 0);
+		assert_ptr_not_equal(a.home, b.home);
+		assert_string_equal(a.home, b.home);
+		assert_int_equal(np_user_groups("root", a.gid, &groups, &n), 0);
+		assert_int_equal(np_user_groups("root", a.gid, &more, &n_more), 0);
+		assert_ptr_not_equal(groups, more);
+		assert_true(n > 0 && n == n_more);
+		assert_memory_equal(groups, more, n * sizeof(*groups));
+		free(more);
+		more = NULL;
+		/* with another primary group it is another question */
+		assert_int_equal(np_user_groups("root", 54321, &more, &n_more), 0);
+		assert_int_equal(more[0], 54321);
+	}
+	np_users_forget();
+	np_users_forget();
+}
+
+/* Whose groups: those of the entry that was meant; a name of somebody else says nothing. */
+static void test_identity(void **state)
+{
+	np_auto_identity struct np_identity id = { 0 };
+
+	(void)state;
+	assert_int_equal(np_identity_find("root", 0, 0, &id), 0);
+	assert_true(id.n_groups > 0);
+	np_identity_done(&id);
+	assert_int_equal(np_identity_find("root", NOBODY, NOBODY, &id), 0);
+	for (size_t i = 0; i < id.n_groups; i++)
+		assert_int_not_equal(id.groups[i], 0);
+	np_identity_done(&id);
+	assert_int_equal(np_identity_find("nobody-here", 4000000000U, 7, &id), 0);
+	assert_int_equal(id.n_groups, 0);
+	assert_int_equal(id.gid, 7);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_as_oneself),
-		cmocka_unit_test(test_as_user),
-		cmocka_unit_test(test_with_deadline),
-		cmocka_unit_test(test_users),
+		cmocka_unit_test(test_as_oneself),    cmocka_unit_test(test_as_user),
+		cmocka_unit_test(test_with_deadline), cmocka_unit_test(test_users),
+		cmocka_unit_test(test_known_users),   cmocka_unit_test(test_identity),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
