@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/child.h"
+#include "base/child_part.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -62,7 +62,7 @@ void np_sleep_ms(int ms)
 
 /* ---- the child's side, between fork and exec ---- */
 
-static void limit_child(pid_t parent)
+void np_child_limit(pid_t parent)
 {
 	struct rlimit no_core = { 0, 0 };
 	sigset_t none;
@@ -96,7 +96,7 @@ static void exec_child(const struct np_child_spec *spec, const struct np_identit
 {
 	int null_fd = open("/dev/null", O_RDWR), exec_fd = spec->exec_fd;
 
-	limit_child(parent);
+	np_child_limit(parent);
 	/* a program inherits what is ignored */
 	for (int number = 1; number < NSIG; number++)
 		signal(number, SIG_DFL);
@@ -121,8 +121,7 @@ static void exec_child(const struct np_child_spec *spec, const struct np_identit
 
 /* ---- the parent's side ---- */
 
-/* Takes what the pipe has; closes it at its end. */
-static void drain(int *fd, struct np_buf *buf, size_t max)
+void np_child_drain(int *fd, struct np_buf *buf, size_t max)
 {
 	char chunk[16384];
 	ssize_t got = read(*fd, chunk, sizeof(chunk));
@@ -141,12 +140,8 @@ static void drain(int *fd, struct np_buf *buf, size_t max)
 	}
 }
 
-/* What a signal does: a program is stopped; a function under another identity is
- * let through to its end, since half of a file operation helps nobody. */
-enum on_interrupt { STOP_ON_SIGNAL, FINISH_FIRST };
-
 static void collect(int *out_fd, int *log_fd, const struct np_child_spec *spec,
-		    enum on_interrupt mode, struct np_child_result *result)
+		    struct np_child_result *result)
 {
 	int64_t deadline = np_now_ms() + spec->timeout_ms;
 
@@ -159,16 +154,16 @@ static void collect(int *out_fd, int *log_fd, const struct np_child_spec *spec,
 			result->timed_out = true;
 			return;
 		}
-		if (mode == STOP_ON_SIGNAL && np_interrupted()) {
+		if (np_interrupted()) {
 			result->interrupted = true;
 			return;
 		}
 		if (poll(fds, 2, left > 200 ? 200 : (int)left) <= 0)
 			continue;
 		if (fds[0].revents)
-			drain(out_fd, &result->out, spec->stdout_max);
+			np_child_drain(out_fd, &result->out, spec->stdout_max);
 		if (fds[1].revents)
-			drain(log_fd, &result->log, spec->stderr_max);
+			np_child_drain(log_fd, &result->log, spec->stderr_max);
 	}
 }
 
@@ -183,9 +178,8 @@ static void wait_a_little(int pidfd)
 		np_sleep_ms(2); /* a kernel or a filter without pidfd_open */
 }
 
-/* Reaps within what is left of the deadline, then kills the whole group. */
-static void reap(pid_t pid, enum on_interrupt mode, int64_t deadline,
-		 struct np_child_result *result)
+void np_child_reap(pid_t pid, enum np_on_signal mode, int64_t deadline,
+		   struct np_child_result *result)
 {
 	_cleanup_close_ int pidfd = pidfd_open(pid, 0);
 	int status = 0;
@@ -198,7 +192,7 @@ static void reap(pid_t pid, enum on_interrupt mode, int64_t deadline,
 			break;
 		if (np_now_ms() >= deadline)
 			result->timed_out = true;
-		else if (mode == STOP_ON_SIGNAL && np_interrupted())
+		else if (mode == NP_STOP_ON_SIGNAL && np_interrupted())
 			result->interrupted = true;
 		else
 			wait_a_little(pidfd);
@@ -249,8 +243,8 @@ int np_child_run(const struct np_child_spec *spec, struct np_child_result *resul
 		return np_err_set(err, -errno, "internal.child", "cannot start %s: %s",
 				  spec->argv[0], strerror(errno));
 	setpgid(pid, pid);
-	collect(&out_fd, &log_fd, spec, STOP_ON_SIGNAL, result);
-	reap(pid, STOP_ON_SIGNAL, deadline, result);
+	collect(&out_fd, &log_fd, spec, result);
+	np_child_reap(pid, NP_STOP_ON_SIGNAL, deadline, result);
 	result->memlock_less = report->memlock_result < 0;
 	result->memlock = report->memlock;
 	if (result->out.failed || result->log.failed) {
@@ -267,118 +261,4 @@ void np_child_result_done(struct np_child_result *result)
 	np_buf_done(&result->out);
 	np_buf_done(&result->log);
 	memset(result, 0, sizeof(*result));
-}
-
-/* ---- a function in a child ---- */
-
-struct call {
-	int (*fn)(void *arg, struct np_buf *out);
-	void *arg;
-	const struct np_identity *id; /* become that user first; NULL: lose the environment */
-};
-
-static void run_call(const struct call *call, int fd, pid_t parent)
-{
-	struct np_buf out = { 0 };
-	int r = 0;
-
-	limit_child(parent);
-	signal(SIGXFSZ, SIG_IGN);
-	if (call->id)
-		r = np_user_become(call->id);
-	else
-		clearenv();
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (r == 0)
-		r = call->fn(call->arg, &out);
-	if (out.failed)
-		r = -ENOMEM;
-	if (write(fd, &r, sizeof(r)) != (ssize_t)sizeof(r))
-		_exit(1);
-	for (size_t put = 0; r == 0 && put < out.len;) {
-		ssize_t n = write(fd, out.data + put, out.len - put);
-
-		if (n <= 0)
-			_exit(1);
-		put += (size_t)n;
-	}
-	_exit(0);
-}
-
-/* @who names the child in messages. What @result says of the deadline and of signals
- * is the caller's to tell. */
-static int call_in_child(const struct call *call, const char *who, int timeout_ms,
-			 enum on_interrupt mode, struct np_child_result *result, struct np_err *err)
-{
-	struct np_child_spec spec = { .timeout_ms = timeout_ms, .stdout_max = 64 << 20 };
-	_cleanup_close_ int read_fd = -1;
-	int fds[2], none = -1, r;
-	pid_t parent = getpid(), pid;
-	int64_t deadline = np_now_ms() + timeout_ms;
-
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return np_err_set(err, -errno, "internal.child", "cannot make a pipe: %s",
-				  strerror(errno));
-	read_fd = fds[0];
-	pid = fork();
-	if (pid == 0)
-		run_call(call, fds[1], parent);
-	close(fds[1]);
-	if (pid < 0)
-		return np_err_set(err, -errno, "internal.child", "cannot fork for %s: %s", who,
-				  strerror(errno));
-	setpgid(pid, pid);
-	collect(&read_fd, &none, &spec, mode, result);
-	reap(pid, mode, deadline, result);
-	if (result->timed_out || result->interrupted)
-		return result->timed_out ? -ETIMEDOUT : -EINTR;
-	if (result->out.len < sizeof(r))
-		return np_err_set(err, -EIO, "internal.child",
-				  "the process for %s ended without an answer", who);
-	memcpy(&r, result->out.data, sizeof(r));
-	return r;
-}
-
-/* What the function wrote; in front of it stands what it returned. */
-static int add_answer(struct np_buf *out, const struct np_child_result *result, struct np_err *err)
-{
-	np_buf_add(out, result->out.data + sizeof(int), result->out.len - sizeof(int));
-	return out->failed ? np_err_nomem(err) : 0;
-}
-
-int np_as_user(const char *user, uid_t uid, gid_t gid, int timeout_ms,
-	       int (*fn)(void *arg, struct np_buf *out), void *arg, struct np_buf *out,
-	       struct np_err *err)
-{
-	np_auto_identity struct np_identity id = { 0 };
-	struct call call = { .fn = fn, .arg = arg, .id = &id };
-	np_auto_child_result struct np_child_result result = { 0 };
-	char who[48];
-	int r;
-
-	if (uid == geteuid())
-		return fn(arg, out);
-	if (np_identity_find(user, uid, gid, &id) < 0)
-		return np_err_nomem(err);
-	snprintf(who, sizeof(who), "user %s", user);
-	r = call_in_child(&call, who, timeout_ms, FINISH_FIRST, &result, err);
-	if (result.timed_out)
-		np_err_set(err, r, "file.timeout", "no answer within %d s while acting as user %s",
-			   timeout_ms / 1000, user);
-	return r < 0 ? r : add_answer(out, &result, err);
-}
-
-int np_with_deadline(const char *what, int timeout_ms, int (*fn)(void *arg, struct np_buf *out),
-		     void *arg, struct np_buf *out, struct np_err *err)
-{
-	struct call call = { .fn = fn, .arg = arg };
-	np_auto_child_result struct np_child_result result = { 0 };
-	int r = call_in_child(&call, what, timeout_ms, STOP_ON_SIGNAL, &result, err);
-
-	if (result.timed_out)
-		np_err_set(err, r, "internal.child", "%s: no answer within %d s", what,
-			   timeout_ms / 1000);
-	if (result.interrupted)
-		np_err_set(err, r, "internal.interrupted", "%s: interrupted by a signal", what);
-	return r < 0 ? r : add_answer(out, &result, err);
 }

@@ -70,6 +70,19 @@ def test_hostile_homes_among_many(homes):
     assert homes.tree("/etc/shadow", *map(conf, HOSTILE)) == before
 
 
+def test_a_signal_amid_the_homes(homes):
+    """What was written is taken back, what was not begun stays undone."""
+    homes.run(PLAIN, "apply", "--ip", IP, "--no-selftest")
+    before = homes.tree("/home", "/etc")
+    # the agent opens one for each child: those that look, then those that write
+    done = homes.run("strace", "-qq", "-o", "/dev/null", "-e", "trace=pidfd_open", "-e",
+                     "inject=pidfd_open:signal=TERM:when=%d" % (SOME * 3 // 2),
+                     *argv("apply", SOME, "--json", "--no-selftest"), timeout=300)
+    assert done.rc == 4 and done.error["code"] == "internal.interrupted", done
+    assert done.statuses() == {"undone", "not_run"} and done.doc["changed"] is False
+    assert homes.tree("/home", "/etc") == before
+
+
 def test_each_name_is_looked_up_once(homes):
     """A look-up reads the password file from its start, and name services are loaded by
     whoever asks first: neither once a home and round, nor in each child."""
