@@ -228,7 +228,7 @@ static int observe_homes(const struct np_config *cfg, struct np_facts *facts, st
 		r = add_home(facts, cfg->users.v[i], err);
 	if (r < 0)
 		return r;
-	files = calloc(facts->n_files + 1, sizeof(*files));
+	files = calloc(facts->n_files + 1, sizeof(void *));
 	for (size_t i = 0; files && i < facts->n_files; i++)
 		files[i] = &facts->files[i].file;
 	if (!files || np_target_homes_read(files, facts->n_files, true) < 0)

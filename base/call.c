@@ -117,7 +117,7 @@ static int finish(struct running *run, const char *who, enum np_on_signal mode, 
 		  struct np_err *err)
 {
 	struct np_child_result *result = &run->result;
-	int r;
+	int r = 0;
 
 	np_child_reap(run->pid, mode, run->deadline, result);
 	if (run->fd >= 0)
@@ -233,7 +233,7 @@ int np_with_deadline(const char *what, int timeout_ms, int (*fn)(void *arg, stru
 		     void *arg, struct np_buf *out, struct np_err *err)
 {
 	const struct call call = { .fn = fn, .arg = arg, .who = what };
-	struct running run;
+	struct running run = { .fd = -1 };
 	int r = start(&call, timeout_ms, &run, err);
 
 	if (r < 0)

@@ -87,7 +87,7 @@ struct np_user_calls {
 /* np_as_user for each of them, several at a time: a disk syncs for many in one go, and a
  * server that is gone holds up its own homes alone. The order in which they run is not
  * told. */
-void np_as_users(const struct np_user_calls *calls);
+void np_as_users(const struct np_user_calls *all);
 
 /* ---- a function that may hang ---- */
 

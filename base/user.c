@@ -59,8 +59,8 @@ static int copy_user(const struct np_user *from, struct np_user *out)
 {
 	struct np_user user = *from;
 
-	user.home = strdup(from->home);
-	user.shell = strdup(from->shell);
+	user.home = strdup(from->home ? from->home : "");
+	user.shell = strdup(from->shell ? from->shell : "");
 	if (!user.home || !user.shell) {
 		np_user_done(&user);
 		return -ENOMEM;
