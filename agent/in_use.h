@@ -123,7 +123,7 @@ void np_in_use_judge(const struct np_touched_list *touched, const struct np_usag
 
 /* All of the above for the plan @actions. With @force users become warnings in @checks, each
  * once. Returns 0, -EBUSY with message (netdev.in_use, netdev.in_use_by_lnet,
- * netdev.in_use_by_nfs, gdrdrv.in_use) for the first user, or another negative errno with
+ * netdev.in_use_by_nfs, gdrcopy.in_use) for the first user, or another negative errno with
  * message (plan.in_use_unknown, netlink.query), which @force makes a check of, too. */
 int np_in_use_check(const struct np_actions *actions, bool force, struct np_checks *checks,
 		    struct np_err *err) np_must_check;

@@ -252,7 +252,7 @@ static void judge_node(const struct np_touched *t, const struct np_usage *usage,
 			continue;
 		snprintf(text, sizeof(text), "GPU memory is in use by %s, which has %s open",
 			 process_text(h->pid, h->command, who, sizeof(who)), h->device);
-		add(out, t, "gdrdrv.in_use", HINT_JOB, text);
+		add(out, t, "gdrcopy.in_use", HINT_JOB, text);
 	}
 }
 

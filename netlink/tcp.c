@@ -20,17 +20,23 @@ struct collect {
 	struct np_tcp_list *list;
 };
 
-static void take_address(struct np_inet *out, int family, const void *bytes)
+void np_tcp_unmap(struct np_inet *addr)
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
 
-	if (family == AF_INET6 && memcmp(bytes, mapped, sizeof(mapped)) == 0) {
-		bytes = (const uint8_t *)bytes + sizeof(mapped);
-		family = AF_INET;
+	if (addr->family == AF_INET6 && memcmp(addr->bytes, mapped, sizeof(mapped)) == 0) {
+		memmove(addr->bytes, addr->bytes + sizeof(mapped), 4);
+		memset(addr->bytes + 4, 0, sizeof(mapped));
+		addr->family = AF_INET;
 	}
+	addr->prefix_len = addr->family == AF_INET ? 32 : 128;
+}
+
+static void take_address(struct np_inet *out, int family, const void *bytes)
+{
 	out->family = family;
-	out->prefix_len = family == AF_INET ? 32 : 128;
-	memcpy(out->bytes, bytes, out->prefix_len / 8);
+	memcpy(out->bytes, bytes, family == AF_INET ? 4 : 16);
+	np_tcp_unmap(out);
 }
 
 static int take_connection(const struct nlmsghdr *nlh, void *arg)
@@ -104,6 +110,12 @@ int np_tcp_observe(bool (*wanted)(const struct np_tcp *tcp, void *arg), void *ar
 		r6 = dump(nl, &c, AF_INET6);
 		/* a kernel without IPv6 */
 		r = is_unsupported(r6) ? 0 : r6;
+	}
+	if (is_unsupported(r)) {
+		list.n = 0;
+		r = np_tcp_read_proc(wanted, arg, &list);
+		if (r < 0 && r != -ENOMEM)
+			r = -ENOENT;
 	}
 	if (r == -ENOMEM)
 		return np_err_nomem(err);

@@ -9,7 +9,7 @@
 #include "base/inet.h"
 
 /* Established TCP connections of this network namespace, by the kernel's socket
- * monitoring (sock_diag(7)). */
+ * monitoring (sock_diag(7)), or by /proc/net/tcp where it has none. */
 
 struct np_tcp {
 	struct np_inet local, remote; /* as hosts; of an IPv6 socket that talks IPv4: IPv4 */
@@ -28,6 +28,17 @@ struct np_tcp_list {
  * negative errno with message ("netlink.query", -ENOMEM). np_tcp_list_done frees. */
 int np_tcp_observe(bool (*wanted)(const struct np_tcp *tcp, void *arg), void *arg,
 		   struct np_tcp_list *out, struct np_err *err) np_must_check;
+
+/* The text of /proc/net/tcp or tcp6, which is cut up: those are added to @out. Returns 0 or
+ * -ENOMEM. Pure. np_tcp_read_proc reads both; 0 or a negative errno, no message. */
+int np_tcp_parse(char *text, bool (*wanted)(const struct np_tcp *tcp, void *arg), void *arg,
+		 struct np_tcp_list *out) np_must_check;
+int np_tcp_read_proc(bool (*wanted)(const struct np_tcp *tcp, void *arg), void *arg,
+		     struct np_tcp_list *out) np_must_check;
+
+/* Makes an IPv4-mapped IPv6 address an IPv4 one, and sets the length of a host. */
+void np_tcp_unmap(struct np_inet *addr);
+
 void np_tcp_list_done(struct np_tcp_list *list);
 #define np_auto_tcp_list np_auto(np_tcp_list_done)
 

@@ -423,6 +423,41 @@ static void connections_that_nobody_lists(void **state)
 	assert_string_equal(w->checks.v[0].code, "plan.in_use_unknown");
 }
 
+/* The kernel's own table: words as a little-endian processor has them. */
+static void table_of_connections(void **state)
+{
+	static const char table[] =
+		"  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  "
+		"timeout inode\n"
+		"   0: 3200000A:03DC 0900000A:0801 01 00000000:00000000 00:00000000 00000000  1000   "
+		"     0 4711 1 0000000000000000 20 4 30 10 -1\n"
+		"   1: 3200000A:03DC 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0   "
+		"     0 4712 1 0000000000000000 100 0 0 10 0\n"
+		"   2: 0000000000000000FFFF00003200000A:03DC 0000000000000000FFFF00000900000A:0801 01 "
+		"00000000:00000000 00:00000000 00000000 0 0 18446744073709551615 1\n"
+		"   3: 000000FD000000000000000050000000:0016 000000FD000000000000000051000000:0017 01 "
+		"00000000:00000000 00:00000000 00000000 0 0 5 1\n"
+		"   4: 3200000A03DC 0900000A:0801 01 0:0 0:0 0 0 0 1\n"
+		"   5: 3200:03DC 0900000A:0801 01 0:0 0:0 0 0 0 1\n"
+		"   6:";
+	struct world *w = *state;
+	char text[sizeof(table)], shown[NP_INET_STRLEN];
+	const struct np_tcp *v;
+
+	memcpy(text, table, sizeof(table));
+	assert_int_equal(np_tcp_parse(text, NULL, NULL, &w->usage.tcp), 0);
+	assert_int_equal(w->usage.tcp.n, 3);
+	v = w->usage.tcp.v;
+	assert_string_equal(np_inet_str(&v[0].local, shown), "10.0.0.50/32");
+	assert_string_equal(np_inet_str(&v[0].remote, shown), "10.0.0.9/32");
+	assert_int_equal(v[0].local_port, 988);
+	assert_int_equal(v[0].remote_port, 2049);
+	assert_int_equal(v[0].inode, 4711);
+	assert_true(np_inet_equal(&v[1].local, &v[0].local));
+	assert_true(v[1].inode == UINT64_MAX);
+	assert_string_equal(np_inet_str(&v[2].local, shown), "fd00::50/128");
+}
+
 static void gpu_memory(void **state)
 {
 	struct world *w = *state;
@@ -433,7 +468,7 @@ static void gpu_memory(void **state)
 	holder(w, 77, "", "solver");
 	says(w, NULL, NULL);
 	a->had_old = true;
-	says(w, "gdrdrv.in_use",
+	says(w, "gdrcopy.in_use",
 	     "GPU memory is in use by process 4711 (python3), which has /dev/nvidia-uvm open");
 	assert_string_equal(w->checks.v[0].target, "gdrdrv");
 	/* it is not what a netdev carries */
@@ -457,6 +492,7 @@ int main(void)
 		T(mounts),
 		T(many_connections),
 		T(connections_that_nobody_lists),
+		T(table_of_connections),
 		T(gpu_memory),
 	};
 
