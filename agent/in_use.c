@@ -228,16 +228,19 @@ static size_t count_users(const struct np_checks *found, const struct np_check *
 static int refuse(const struct np_touched_list *touched, const struct np_check *first, size_t n,
 		  struct np_err *err)
 {
-	const struct np_action *a = touched->v[0].action;
-	char from[80], more[40] = "";
+	char change[160] = "the change", from[80], more[40] = "";
 
-	for (size_t i = 0; i < touched->n; i++)
+	for (size_t i = 0; i < touched->n; i++) {
+		const struct np_action *a = touched->v[i].action;
+
 		if (np_streq(np_touched_name(&touched->v[i]), first->target))
-			a = touched->v[i].action;
+			snprintf(change, sizeof(change), "%s (now %s)", np_action_id(a),
+				 np_action_from(a, from, sizeof(from)));
+	}
 	if (n > 1)
 		snprintf(more, sizeof(more), " (and %zu more)", n - 1);
-	np_err_set(err, -EBUSY, first->code, "%s%s; %s (now %s) could cut that", first->message,
-		   more, np_action_id(a), np_action_from(a, from, sizeof(from)));
+	np_err_set(err, -EBUSY, first->code, "%s%s; %s could cut that", first->message, more,
+		   change);
 	np_err_hint(err, "%s", first->hint);
 	return -EBUSY;
 }

@@ -158,3 +158,25 @@ def test_lnet_that_hides_its_nids(node):
     done = apply(one, rc=3)
     assert done.error["code"] == "netdev.in_use_by_lnet"
     assert "cannot be read" in done.error["message"]
+
+
+# ---- GPU memory ----
+
+def test_c40_the_device_node_of_a_gpu_job(node):
+    """Its rights would change while somebody computes. A node that is missing is made."""
+    one = node("c20-gdrdrv-no-node.ini")
+    one.shell("mknod /dev/gdrdrv c 508 0; chown 1234 /dev/gdrdrv; echo >/dev/nvidia-uvm")
+    held = one.spawn("sh", "-c", "exec 3</dev/nvidia-uvm; echo >/tmp/held; exec sleep 600")
+    while one.run("test", "-s", "/tmp/held").rc or one.run("pidof", "-s", "sleep").rc:
+        time.sleep(0.05)
+    done = apply(one, rc=3)
+    assert done.error["code"] == "gdrcopy.in_use", done.error
+    assert "process %d (sleep)" % held[1] in done.error["message"]
+    assert one.text("stat", "-c", "%u", "/dev/gdrdrv").strip() == "1234"
+    assert apply(one, "--force").check("gdrcopy.in_use", "gdrdrv")["status"] == "warn"
+    assert one.text("stat", "-c", "%u", "/dev/gdrdrv").strip() == "0"
+    one.shell("rm /dev/gdrdrv")
+    done = apply(one)
+    assert [a["id"] for a in done.doc["actions"]] == ["gdrdrv.node"]
+    assert not done.checks(code="gdrcopy.in_use")
+    one.kill(held)
