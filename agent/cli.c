@@ -81,7 +81,7 @@ static const struct option {
 	{ "no-selftest", NULL, "do not try the data paths", APPLY_LIKE, OPT_NO_SELFTEST },
 	{ "no-probe", NULL, "do not ask whether another node has the address", APPLY_LIKE,
 	  OPT_NO_PROBE },
-	{ "force", NULL, "also where it cuts the default route, or an HCA is in use",
+	{ "force", NULL, "also where it cuts the default route or a job, or an HCA is in use",
 	  APPLY_LIKE | NP_VERB_SELFTEST, OPT_FORCE },
 	{ "dry-run", NULL, "the same as plan", NP_VERB_APPLY, OPT_DRY_RUN },
 	{ "prometheus", NULL, "print Prometheus text", NP_VERB_CHECK, OPT_PROMETHEUS },

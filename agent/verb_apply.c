@@ -5,6 +5,7 @@
 
 #include "agent/cli.h"
 #include "agent/execute.h"
+#include "agent/in_use.h"
 #include "agent/journal.h"
 #include "agent/judge.h"
 #include "agent/lock.h"
@@ -119,6 +120,14 @@ static void drop_failed(struct np_actions *planned, const struct np_actions *all
 	planned->n = kept;
 }
 
+static int refuse_in_use(struct apply *ap, const struct np_actions *planned)
+{
+	int r = np_in_use_check(planned, ap->cfg->force, &ap->result->checks, &ap->result->error);
+
+	ap->refused |= r < 0 && r != -ENOMEM;
+	return r;
+}
+
 /* Runs what the plan says for @parts, of which @keep (or NULL) leaves what it likes.
  * Returns the number of actions, or < 0. */
 static int run_plan(struct apply *ap, unsigned int parts,
@@ -138,7 +147,9 @@ static int run_plan(struct apply *ap, unsigned int parts,
 	n = planned.n;
 	if (n == 0)
 		return 0;
-	r = open_netlink(ap);
+	r = refuse_in_use(ap, &planned);
+	if (r == 0)
+		r = open_netlink(ap);
 	if (r == 0 && np_actions_move(all, &planned) < 0)
 		r = np_err_nomem(&ap->result->error);
 	if (r < 0)
@@ -215,7 +226,7 @@ static int preflight(struct apply *ap)
 	int r = np_plan_make(ap->cfg, &ap->facts, NP_PLAN_ALL, &planned, &ap->result->error);
 
 	ap->refused |= r < 0 && r != -ENOMEM;
-	return r;
+	return r < 0 ? r : refuse_in_use(ap, &planned);
 }
 
 /* An address goes on when nobody on the fabric has it. The question needs a netdev that

@@ -150,6 +150,17 @@ const char *np_inet_addr_str(const struct np_inet *a, char out[NP_INET_STRLEN])
 	return out;
 }
 
+int np_inet_parse_host(const char *s, struct np_inet *out)
+{
+	struct np_inet a = { .family = strchr(s, ':') ? AF_INET6 : AF_INET };
+
+	if (inet_pton(a.family, s, a.bytes) != 1)
+		return -EINVAL;
+	a.prefix_len = a.family == AF_INET6 ? 128 : 32;
+	*out = a;
+	return 0;
+}
+
 const char *np_inet_str(const struct np_inet *a, char out[NP_INET_STRLEN])
 {
 	size_t len;

@@ -48,6 +48,7 @@ struct np_netdev {
 	uint8_t hwbroadcast[32];
 	uint8_t hwbroadcast_len; /* 20 for IPoIB; 0 = none, then it cannot send by itself */
 	int parent_ifindex;	 /* IFLA_LINK, 0 = none or in another network namespace */
+	int master_ifindex;	 /* IFLA_MASTER: the bond or bridge that it is part of, 0 = none */
 	uint64_t rx_bytes, tx_bytes, rx_packets, tx_packets, rx_errors, tx_errors;
 	bool has_stats;
 
@@ -154,6 +155,11 @@ int np_addr_find_owner(struct np_netlink *nl, const struct np_inet *a, int but_i
  * are down too, but no IPv6 ones of those, and nothing within a VRF. */
 int np_addr_lookup_owner(struct np_netlink *nl, const struct np_inet *a, struct np_addr_owner *out,
 			 struct np_err *err) np_must_check;
+
+/* The way to @dst: its netdev, and the address it is left with (family 0: the kernel does not
+ * say). *ifindex 0: no route leads there. Returns 0 or a negative errno with message. */
+int np_route_lookup(struct np_netlink *nl, const struct np_inet *dst, int *ifindex,
+		    struct np_inet *src, struct np_err *err) np_must_check;
 
 /* Default routes (one entry for each next hop's netdev) and connected networks of
  * the main table, both families; IPv6 link-local networks, which every netdev has,

@@ -12,6 +12,7 @@
 struct lookup {
 	int type;
 	int ifindex;
+	struct np_inet src;
 };
 
 static int take_lookup(const struct nlmsghdr *nlh, void *arg)
@@ -26,6 +27,9 @@ static int take_lookup(const struct nlmsghdr *nlh, void *arg)
 	memcpy(&rtm, nlmsg_data(nlh), sizeof(rtm));
 	l->type = rtm.rtm_type;
 	l->ifindex = (int)np_attr_u32(tb[RTA_OIF], 0);
+	l->src.prefix_len = rtm.rtm_family == AF_INET ? 32 : 128;
+	if (np_attr_bytes(tb[RTA_PREFSRC], l->src.bytes, l->src.prefix_len / 8))
+		l->src.family = rtm.rtm_family;
 	return 0;
 }
 
@@ -37,15 +41,15 @@ static bool means_no_route(const struct np_netlink *nl, int num)
 	       (num == -EINVAL && !nl->reason[0]);
 }
 
-static int lookup(struct np_netlink *nl, const struct np_inet *a, struct lookup *l)
+/* @flags: RTM_F_* */
+static int lookup(struct np_netlink *nl, const struct np_inet *a, unsigned int flags,
+		  struct lookup *l)
 {
 	const int len = a->family == AF_INET ? 4 : 16;
 	const struct rtmsg rtm = {
 		.rtm_family = (uint8_t)a->family,
 		.rtm_dst_len = (uint8_t)(len * 8),
-		/* The table's own entry: a local address's route ends at lo, its
-		 * entry names the netdev. */
-		.rtm_flags = RTM_F_FIB_MATCH,
+		.rtm_flags = flags,
 	};
 	const struct np_nl_reader reader = { take_lookup, NULL, l };
 	np_auto_nl_msg struct nl_msg *msg = np_nl_msg(RTM_GETROUTE, 0, &rtm, sizeof(rtm));
@@ -61,7 +65,9 @@ int np_addr_lookup_owner(struct np_netlink *nl, const struct np_inet *a, struct 
 	struct np_addr_owner owner = { 0 };
 	struct lookup l = { 0 };
 	char text[NP_INET_STRLEN];
-	int rc = lookup(nl, a, &l);
+	/* The table's own entry: a local address's route ends at lo, its entry names the
+	 * netdev. */
+	int rc = lookup(nl, a, RTM_F_FIB_MATCH, &l);
 
 	if (rc < 0 && !means_no_route(nl, rc))
 		return np_nl_fail(nl, rc, err, "netlink.query", "cannot look up who has %s",
@@ -80,6 +86,21 @@ int np_addr_lookup_owner(struct np_netlink *nl, const struct np_inet *a, struct 
 		}
 	}
 	*out = owner;
+	return 0;
+}
+
+int np_route_lookup(struct np_netlink *nl, const struct np_inet *dst, int *ifindex,
+		    struct np_inet *src, struct np_err *err)
+{
+	struct lookup l = { 0 };
+	char text[NP_INET_STRLEN];
+	int rc = lookup(nl, dst, 0, &l);
+
+	if (rc < 0 && !means_no_route(nl, rc))
+		return np_nl_fail(nl, rc, err, "netlink.query", "cannot look up the way to %s",
+				  np_inet_addr_str(dst, text));
+	*ifindex = rc < 0 ? 0 : l.ifindex;
+	*src = l.src;
 	return 0;
 }
 
