@@ -10,6 +10,7 @@
 #include "agent/module_policy.h"
 #include "agent/nccl_conf.h"
 #include "agent/select.h"
+#include "base/child.h"
 #include "base/user.h"
 
 /* ---- netdevs ---- */
@@ -198,7 +199,7 @@ static struct np_file_fact *add_file(struct np_facts *facts, enum np_file_role r
 	return v;
 }
 
-static int observe_home(struct np_facts *facts, const char *name, struct np_err *err)
+static int add_home(struct np_facts *facts, const char *name, struct np_err *err)
 {
 	np_auto_user struct np_user user = { 0 };
 	struct np_file_fact *fact;
@@ -208,14 +209,33 @@ static int observe_home(struct np_facts *facts, const char *name, struct np_err 
 		return r;
 	/* two names of one home */
 	for (size_t i = 0; i < facts->n_files; i++)
-		if (np_streq(facts->files[i].file.home, user.home) &&
-		    facts->files[i].file.uid == user.uid)
+		if (facts->files[i].file.uid == user.uid &&
+		    np_streq(facts->files[i].file.home, user.home))
 			return 0;
 	fact = add_file(facts, NP_ROLE_NCCL_HOME);
 	if (!fact || np_target_file_init_home(&fact->file, user.name, user.uid, user.gid, user.home,
 					      ".nccl.conf") < 0)
 		return np_err_nomem(err);
-	np_target_file_read(&fact->file);
+	return 0;
+}
+
+static int observe_homes(const struct np_config *cfg, struct np_facts *facts, struct np_err *err)
+{
+	_cleanup_free_ struct np_target_file **files = NULL;
+	int r = 0;
+
+	for (size_t i = 0; i < cfg->users.n && r == 0; i++)
+		r = add_home(facts, cfg->users.v[i], err);
+	if (r < 0)
+		return r;
+	files = calloc(facts->n_files + 1, sizeof(void *));
+	for (size_t i = 0; files && i < facts->n_files; i++)
+		files[i] = &facts->files[i].file;
+	if (!files || np_target_homes_read(files, facts->n_files, true) < 0)
+		return np_err_nomem(err);
+	/* homes that were left out must not be taken for unreadable ones */
+	if (np_interrupted())
+		return np_err_set(err, -EINTR, "internal.interrupted", "interrupted by a signal");
 	return 0;
 }
 
@@ -236,12 +256,10 @@ static int observe_files(const struct np_config *cfg, struct np_facts *facts, st
 		{ NP_ROLE_DASK_ENV, "/etc/nodeprep/dask.env" },
 	};
 
-	for (size_t i = 0; i < cfg->users.n; i++) {
-		int r = observe_home(facts, cfg->users.v[i], err);
+	int r = observe_homes(cfg, facts, err);
 
-		if (r < 0)
-			return r;
-	}
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < NP_ARRAY_SIZE(etc); i++) {
 		struct np_file_fact *fact = add_file(facts, etc[i].role);
 

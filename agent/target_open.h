@@ -42,9 +42,4 @@ void np_target_look_set(struct np_target_look *look, enum np_target_status statu
 /* statfs(2)'s f_type is that of a network file system. FUSE is not known to be one. */
 bool np_target_fs_is_network(uint32_t type);
 
-/* The two halves in target_home.c: the file in a home, by its owner's identity. */
-void np_target_home_read(struct np_target_file *f);
-int np_target_home_write(const struct np_target_file *f, const void *data, size_t len,
-			 const struct np_file_attr *attr, struct np_err *err) np_must_check;
-
 #endif
