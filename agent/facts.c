@@ -317,8 +317,7 @@ int np_observe(struct np_config *cfg, enum np_observe_scope scope, struct np_fac
 	int r;
 
 	memset(facts, 0, sizeof(*facts));
-	r = np_cas_observe(scope == NP_OBSERVE_ALL ? NP_CA_COUNTERS : NP_CA_BASIC, &facts->cas,
-			   err);
+	r = np_cas_observe(scope == NP_OBSERVE_ALL ? NP_CA_COUNTERS : NP_CA_LEAN, &facts->cas, err);
 	if (r < 0)
 		return r;
 	r = np_netlink_open(&nl, err);
@@ -342,8 +341,10 @@ int np_observe(struct np_config *cfg, enum np_observe_scope scope, struct np_fac
 	if (r < 0)
 		return r;
 	observe_kernel(facts);
-	if (facts->gpus.n > 0)
+	if (facts->gpus.n > 0) {
 		np_gpu_driver_observe(&facts->gpu_driver);
+		np_cas_read_numa(&facts->cas);
+	}
 	r = observe_modules(cfg, scope, facts, err);
 	if (r < 0)
 		return r;

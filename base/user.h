@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 
-/* An entry of the password database (getpwnam_r: files, LDAP, ...). */
+/* An entry of the password database (getpwnam_r: files, LDAP, ...; root's of /etc/passwd). */
 struct np_user {
 	char name[33];
 	uid_t uid;
