@@ -47,7 +47,6 @@ int np_netdev_names(struct np_strv *out, struct np_err *err)
 	if (r < 0)
 		return np_err_set(err, r, "netlink.query", "cannot read %s: %s", SYS_NET,
 				  strerror(-r));
-	np_strv_sort_natural(&names);
 	*out = names;
 	memset(&names, 0, sizeof(names));
 	return 0;
