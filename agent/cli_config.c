@@ -34,7 +34,8 @@ static int sort_out_users(struct np_config *cfg)
 		np_auto_user struct np_user user = { 0 };
 		bool found = np_user_by_name(cfg->users.v[i], &user, NULL) == 0;
 
-		r = np_strv_add(found ? &known : &cfg->unknown_users, cfg->users.v[i]);
+		r = found ? np_strv_add(&known, user.name) :
+			    np_strv_add(&cfg->unknown_users, cfg->users.v[i]);
 	}
 	np_strv_done(&cfg->users);
 	cfg->users = known;
@@ -46,14 +47,15 @@ static int add_users(const struct np_cli *cli, struct np_config *cfg, struct np_
 {
 	np_auto_strv struct np_strv all = { 0 };
 
-	/* show asks about a user, it does not give one a file */
-	for (size_t i = 0; i < cli->users.n && cli->verb->bit != NP_VERB_SHOW; i++)
-		if (np_strv_add(&cfg->users, cli->users.v[i]) < 0)
+	/* each once, in order; those that are there already were looked up */
+	for (size_t i = 0; i < cfg->users.n; i++)
+		if (!np_strv_has(&all, cfg->users.v[i]) && np_strv_add(&all, cfg->users.v[i]) < 0)
 			return np_err_nomem(err);
-	/* each once, in order; a user that does not exist is a fault of the usage */
-	for (size_t i = 0; i < cfg->users.n; i++) {
+	/* one that does not exist is a fault of the usage; show asks about a user, it does
+	 * not give one a file */
+	for (size_t i = 0; i < cli->users.n && cli->verb->bit != NP_VERB_SHOW; i++) {
 		np_auto_user struct np_user user = { 0 };
-		int r = np_user_by_name(cfg->users.v[i], &user, err);
+		int r = np_user_by_name(cli->users.v[i], &user, err);
 
 		if (r < 0)
 			return r;

@@ -42,7 +42,7 @@ struct np_file_fact {
 };
 
 struct np_facts {
-	struct np_strv netdev_names; /* all of them, names only */
+	struct np_strv netdev_names; /* all of them, names only, in no order */
 	struct np_netdevs netdevs;   /* those of interest, or all (see np_observe) */
 	struct np_cas cas;
 	struct np_routes routes;
