@@ -135,27 +135,62 @@ static json_t *clean_entry(const json_t *entry, const char *rung, const char *de
 	return NULL;
 }
 
-int np_selftest_take(const struct np_child_result *result, const char *rung, const char *device,
-		     json_t *to)
+/* The entry of a document, for one of the @steps that has none yet. */
+static int take_line(const char *line, size_t len, const char *rung,
+		     const struct np_ladder_step *steps, size_t n, json_t **got, size_t *which)
 {
 	json_error_t error;
-	json_t *doc =
-		json_loadb(result->out.data ? result->out.data : "", result->out.len, 0, &error);
+	json_t *doc = json_loadb(line, len, 0, &error), *clean = NULL;
 	const json_t *entries = json_object_get(doc, "selftest");
-	json_t *clean = NULL;
-	int r = -EPROTO;
 
-	if (json_array_size(entries) == 1)
-		clean = clean_entry(json_array_get(entries, 0), rung, device);
-	if (clean) {
-		r = result->exit_status == (is_good(clean) ? 0 : 1) ? 0 : -EPROTO;
+	for (size_t i = 0; i < n && !clean && json_array_size(entries) == 1; i++) {
+		if (got[i])
+			continue;
+		clean = clean_entry(json_array_get(entries, 0), rung, steps[i].device);
+		if (clean) {
+			got[i] = clean;
+			*which = i;
+		}
 	}
-	if (r == 0)
-		r = json_array_append_new(to, clean) < 0 ? -ENOMEM : 0;
-	else
-		json_decref(clean);
 	json_decref(doc);
-	return r;
+	return clean ? 0 : -EPROTO;
+}
+
+int np_selftest_take(const struct np_child_result *result, const char *rung,
+		     const struct np_ladder_step *steps, size_t n, json_t **got,
+		     const json_t **last)
+{
+	const char *at = result->out.data, *end = at ? at + result->out.len : NULL;
+	bool good = true, all = true;
+	size_t which = n;
+
+	*last = NULL;
+	while (at < end) {
+		const char *newline = memchr(at, '\n', (size_t)(end - at));
+		size_t len = (size_t)((newline ? newline : end) - at);
+
+		if (len > 0 && take_line(at, len, rung, steps, n, got, &which) < 0)
+			break;
+		if (len > 0) {
+			*last = got[which];
+			good &= is_good(got[which]);
+		}
+		at += len + 1;
+	}
+	for (size_t i = 0; i < n; i++)
+		all &= got[i] != NULL;
+	if (!all)
+		return -EPROTO;
+	if (at >= end && !result->timed_out && !result->term_signal &&
+	    result->exit_status == (good ? 0 : 1))
+		return 0;
+	/* said one thing and did another: what it said last does not count */
+	if (which < n) {
+		json_decref(got[which]);
+		got[which] = NULL;
+	}
+	*last = NULL;
+	return -EPROTO;
 }
 
 /* ---- floors ---- */

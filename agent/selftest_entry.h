@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include "agent/ladder.h"
 #include "base/child.h"
 
 /* Entries of the schema's "selftest". Pure. */
@@ -12,11 +13,15 @@
 json_t *np_selftest_entry(const char *rung, const char *device, const char *status,
 			  const char *code, const char *message, const char *hint);
 
-/* The child's document, if it is one: exactly one entry, for @rung and @device, with an
- * exit code that says the same. The child is not trusted: members are taken one by one.
- * The entry is added to @to. Returns 0, -EPROTO or -ENOMEM. */
-int np_selftest_take(const struct np_child_result *result, const char *rung, const char *device,
-		     json_t *to) np_must_check;
+/* The child's documents, one a line, each with exactly one entry, for @rung and the device
+ * of one of the @n @steps whose @got is NULL, which it becomes. The child is not trusted:
+ * members are taken one by one, and what comes behind a line that is none is not read.
+ * Returns 0 when all of @got are there and the child ended with the exit code that says
+ * the same, else -EPROTO; when all are there and its end says otherwise, its last entry is
+ * taken back. @last: the last one of this child, or NULL. */
+int np_selftest_take(const struct np_child_result *result, const char *rung,
+		     const struct np_ladder_step *steps, size_t n, json_t **got,
+		     const json_t **last) np_must_check;
 
 /* Too slow? Below @min_MBps (10^6 bytes a second; 0 = none is configured) an ok becomes a
  * failure; with none, below 80 % of @rate_gbps (10^9 bit a second; 0 = unknown) at 8 MiB or
