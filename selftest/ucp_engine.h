@@ -14,7 +14,7 @@
  * What every UCX rung does: one process, one context, two workers joined by
  * their addresses; tagged messages of several sizes both ways, each with its own
  * payload, every byte verified at the receiver; latency as half a ping-pong,
- * bandwidth with a window of messages outstanding; and at the end the question
+ * bandwidth with as many messages outstanding as ucx_perftest has; and at the end the question
  * to the endpoint what carried them. UCX is configured through its API alone.
  */
 
