@@ -63,8 +63,8 @@ struct np_ucp_spec {
 	int64_t deadline_ms; /* np_now_ms() by which it gives up */
 };
 
-/* Runs it all. Fills sizes (also those done before a failure) and transport of
- * @result; the verdict is the caller's. Returns 0, or a negative errno with
+/* Runs it all. Fills sizes (also those done before a failure), transport and the bytes
+ * moved (growth.moved) of @result; the verdict is the caller's. Returns 0, or a negative errno with
  *   selftest.data_corrupt        a byte differs, or too few arrived (-EBADMSG)
  *   selftest.timeout             the deadline passed (-ETIMEDOUT)
  *   selftest.RUNG.no_transport   UCX has no such transport on this device (-ENODEV)
