@@ -6,6 +6,7 @@
 
 #include "agent/ladder.h"
 #include "base/child.h"
+#include "base/pci.h"
 
 /* Entries of the schema's "selftest". Pure. */
 
@@ -23,9 +24,21 @@ int np_selftest_take(const struct np_child_result *result, const char *rung,
 		     const struct np_ladder_step *steps, size_t n, json_t **got,
 		     const json_t **last) np_must_check;
 
+/* What a rung has to reach where nobody says otherwise. */
+struct np_selftest_fair {
+	double MBps;	/* 0 = unknown */
+	const char *of; /* "80 % of the port's rate" */
+	const char *hint;
+};
+
+/* That of a port whose rate is @rate_gbps (10^9 bit a second; 0 = unknown). */
+struct np_selftest_fair np_selftest_fair_port(double rate_gbps);
+/* That of @rung on a GPU whose PCIe link is @pci; MBps 0 for rungs that it does not limit. */
+struct np_selftest_fair np_selftest_fair_gpu(const char *rung, const struct np_pci *pci);
+
 /* Too slow? Below @min_MBps (10^6 bytes a second; 0 = none is configured) an ok becomes a
- * failure; with none, below 80 % of @rate_gbps (10^9 bit a second; 0 = unknown) at 8 MiB or
- * more a warning. */
-void np_selftest_judge_bandwidth(json_t *entry, double min_MBps, double rate_gbps);
+ * failure; with none, below @fair at 8 MiB or more a warning. */
+void np_selftest_judge_bandwidth(json_t *entry, double min_MBps,
+				 const struct np_selftest_fair *fair);
 
 #endif

@@ -70,16 +70,13 @@ static void judge_lacking(const struct np_rung_options *options, const struct np
 		json_object_set_new(entry, "status", json_string("skip"));
 }
 
-static void judge(const struct np_config *cfg, const struct np_facts *facts,
-		  const struct np_rung_options *options, const struct np_ladder_step *step,
-		  json_t *entry)
+/* What its device is made for. */
+static struct np_selftest_fair fair_of(const struct np_facts *facts,
+				       const struct np_ladder_step *step)
 {
-	double floor = np_config_floor(cfg, step->rung), rate = 0;
-	char label[168];
+	struct np_pci pci;
+	char path[64];
 
-	json_object_set_new(entry, "device", json_string(np_ladder_label(step, label)));
-	judge_pair(step, entry);
-	judge_lacking(options, step, entry);
 	for (size_t i = 0; i < facts->cas.n; i++) {
 		const struct np_ca *ca = &facts->cas.v[i];
 
@@ -88,10 +85,27 @@ static void judge(const struct np_config *cfg, const struct np_facts *facts,
 
 			snprintf(name, sizeof(name), "%s:%d", ca->name, ca->ports[p].num);
 			if (np_streq(name, step->device))
-				rate = ca->ports[p].rate_gbps;
+				return np_selftest_fair_port(ca->ports[p].rate_gbps);
 		}
 	}
-	np_selftest_judge_bandwidth(entry, floor, rate);
+	if (!step->each_gpu)
+		return (struct np_selftest_fair){ 0 };
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%.16s", step->device);
+	np_pci_read(path, &pci);
+	return np_selftest_fair_gpu(step->rung, &pci);
+}
+
+static void judge(const struct np_config *cfg, const struct np_facts *facts,
+		  const struct np_rung_options *options, const struct np_ladder_step *step,
+		  json_t *entry)
+{
+	struct np_selftest_fair fair = fair_of(facts, step);
+	char label[168];
+
+	json_object_set_new(entry, "device", json_string(np_ladder_label(step, label)));
+	judge_pair(step, entry);
+	judge_lacking(options, step, entry);
+	np_selftest_judge_bandwidth(entry, np_config_floor(cfg, step->rung), &fair);
 }
 
 /* Not to be run, and why, as an entry; NULL: it is to be run. */
