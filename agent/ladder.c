@@ -205,14 +205,17 @@ static int add_no_gpu(struct maker *m, const char *rung)
 
 static int add_gpus(struct maker *m, const char *rung)
 {
+	struct np_ladder_step *step;
 	size_t n = 0;
 
 	for (size_t i = 0; i < m->facts->gpus.n; i++) {
 		if (np_gpu_is_given_away(&m->facts->gpus.v[i]))
 			continue;
 		n++;
-		if (!add(m, rung, m->facts->gpus.v[i].pci_address))
+		step = add(m, rung, m->facts->gpus.v[i].pci_address);
+		if (!step)
 			return -ENOMEM;
+		step->each_gpu = true;
 	}
 	return n ? 0 : add_no_gpu(m, rung);
 }
