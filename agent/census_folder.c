@@ -40,6 +40,23 @@ static bool path_of(const struct np_census_walk *w, const char *below, char *out
 	return snprintf(out, size, "%s%s%s", w->base_path, *below ? "/" : "", below) < (int)size;
 }
 
+/* The folder that is open, and has but one name where symlinks may have led there. */
+static bool name_of(const struct np_census_walk *w, int fd, const char *below, char *out,
+		    size_t size)
+{
+	char self[40];
+	ssize_t n;
+
+	if (!w->trusted)
+		return path_of(w, below, out, size);
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	n = readlink(self, out, size);
+	if (n <= 0 || (size_t)n == size)
+		return false;
+	out[n] = '\0';
+	return true;
+}
+
 int np_census_open(struct np_census_walk *w, const char *below)
 {
 	int flags = O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC, fd;
@@ -420,7 +437,7 @@ void np_census_folder(struct np_census_walk *w, const char *below)
 
 	if (folder == -ELOOP && !w->trusted)
 		np_census_say(w, below, "a symbolic link; not followed");
-	if (folder < 0 || !path_of(w, below, where, sizeof(where)))
+	if (folder < 0 || !name_of(w, folder, below, where, sizeof(where)))
 		return;
 	w->out->failed |= list_names(w, folder, is_ours, NAMES_MAX, &names) == -ENOMEM;
 	if (names.n == 0)

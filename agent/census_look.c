@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the census looks, and by whose identity. */
-#include <dirent.h>
+/* The census: by whose identity which place is looked into, and who finds what there. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -8,174 +7,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "agent/census_read.h"
+#include "agent/census_items.h"
 #include "base/child.h"
-#include "base/file.h"
 
-#define TIMEOUT_MS  10000
-#define ITEMS_MAX   256
-#define HOMES_MAX   64
-#define HOMES_MS    60000 /* for all of them */
-#define CACHE_MAX   (16 << 20)
-#define CONF_MAX    (64 * 1024)
-#define NOBODY	    65534
-#define LD_SO_CACHE "/etc/ld.so.cache"
-
-#if defined(__x86_64__)
-#define TRIPLET "x86_64-linux-gnu"
-#elif defined(__aarch64__)
-#define TRIPLET "aarch64-linux-gnu"
-#else
-#define TRIPLET "unknown"
-#endif
-
-/* One folder or installation that somebody names. */
-struct item {
-	char path[256];
-	char real[256]; /* "" = it is not there */
-	enum np_library_place place;
-	char where[200];
-	bool prefix;
-	bool roots;
-	uid_t owner;
-};
-
-struct look {
-	const struct np_config *cfg;
-	struct np_census *out;
-	struct item *items;
-	size_t n;
-	int64_t homes_until;
-	struct np_err *err;
-};
-
-/* ---- items ---- */
-
-static void add_item(struct look *l, enum np_library_place place, bool prefix, const char *path,
-		     const char *where)
-{
-	struct item *item = &l->items[l->n];
-
-	for (size_t i = 0; i < l->n; i++)
-		if (l->items[i].prefix == prefix && np_streq(l->items[i].path, path))
-			return;
-	if (l->n == ITEMS_MAX) {
-		l->out->cut = true;
-		return;
-	}
-	*item = (struct item){ .place = place, .prefix = prefix };
-	if (path[0] == '/' && np_strcpy(item->path, sizeof(item->path), path)) {
-		np_strcpy(item->where, sizeof(item->where), where);
-		l->n++;
-	}
-}
-
-/* In the order of the dynamic linker; a symlink such as /lib is told apart later. */
-static void add_standard(struct look *l)
-{
-	static const char *const folders[] = { "/lib/" TRIPLET, "/usr/lib/" TRIPLET,
-					       "/lib64",	"/usr/lib64",
-					       "/lib",		"/usr/lib" };
-
-	for (size_t i = 0; i < NP_ARRAY_SIZE(folders); i++)
-		add_item(l, NP_PLACE_STANDARD, false, folders[i], "");
-}
-
-static int take_entry(const char *name, const char *path, void *arg)
-{
-	struct look *l = arg;
-	struct np_census *c = l->out;
-	const char *slash = strrchr(path, '/');
-	enum np_library_kind kind;
-	struct np_cache_entry *v;
-	bool loadable;
-
-	if (!slash || slash == path || !np_library_name(name, &kind, &loadable) ||
-	    (size_t)(slash - path) >= sizeof(v->folder) || strlen(name) >= sizeof(v->name))
-		return 0;
-	if (c->n_cache >= ITEMS_MAX) {
-		c->cut = true;
-		return 0;
-	}
-	v = reallocarray(c->cache, c->n_cache + 1, sizeof(*v));
-	if (!v)
-		return -ENOMEM;
-	c->cache = v;
-	v += c->n_cache++;
-	memset(v, 0, sizeof(*v));
-	np_strcpy(v->name, sizeof(v->name), name);
-	memcpy(v->folder, path, (size_t)(slash - path));
-	add_item(l, NP_PLACE_CACHE, false, v->folder, LD_SO_CACHE);
-	return 0;
-}
-
-static int read_cache(struct look *l)
-{
-	np_auto_buf struct np_buf data = { 0 };
-	int r = np_file_read_at(AT_FDCWD, LD_SO_CACHE, CACHE_MAX, &data);
-
-	if (r == 0)
-		r = np_ld_cache_each(data.data, data.len, take_entry, l);
-	l->out->cache_known = r == 0;
-	return r == -ENOMEM ? r : 0;
-}
-
-static bool is_conf(const char *name)
-{
-	const char *end = strrchr(name, '.');
-
-	return end && np_streq(end, ".conf") && name[0] != '.';
-}
-
-static int add_conf(struct look *l, const char *path)
-{
-	np_auto_buf struct np_buf text = { 0 };
-	np_auto_strv struct np_strv folders = { 0 };
-	int r;
-
-	if (np_file_read_at(AT_FDCWD, path, CONF_MAX, &text) < 0)
-		return 0;
-	r = np_ld_conf_folders(text.data, text.len, &folders);
-	for (size_t i = 0; i < folders.n && r == 0; i++) {
-		add_item(l, NP_PLACE_CACHE, false, folders.v[i], path);
-		if (!np_strv_has(&l->out->listed, folders.v[i]))
-			r = np_strv_add(&l->out->listed, folders.v[i]);
-	}
-	return r;
-}
-
-/* Its "include" is /etc/ld.so.conf.d/ *.conf everywhere. */
-static int add_ld_conf(struct look *l)
-{
-	_cleanup_closedir_ DIR *dir = opendir("/etc/ld.so.conf.d");
-	const struct dirent *entry;
-	int r = add_conf(l, "/etc/ld.so.conf");
-
-	while (r == 0 && dir && (entry = readdir(dir))) {
-		char path[300];
-
-		snprintf(path, sizeof(path), "/etc/ld.so.conf.d/%s", entry->d_name);
-		if (is_conf(entry->d_name))
-			r = add_conf(l, path);
-	}
-	return r;
-}
-
-static void add_known(struct look *l)
-{
-	static const char *const prefixes[] = { "/usr/local",	   "/usr",
-						"/usr/local/cuda", "/opt/conda",
-						"/opt/miniconda3", "/opt/miniforge3",
-						"/opt/anaconda3" };
-
-	for (size_t i = 0; i < l->cfg->library_prefixes.n; i++)
-		add_item(l, NP_PLACE_CONFIG, true, l->cfg->library_prefixes.v[i],
-			 "[libraries] prefixes");
-	if (l->cfg->dask.prefix[0])
-		add_item(l, NP_PLACE_CONFIG, true, l->cfg->dask.prefix, "[dask] prefix");
-	for (size_t i = 0; i < NP_ARRAY_SIZE(prefixes); i++)
-		add_item(l, NP_PLACE_KNOWN, true, prefixes[i], "");
-}
+#define TIMEOUT_MS 10000
+#define HOMES_MAX  64
+#define HOMES_MS   60000 /* for all of them */
+#define NOBODY	   65534
 
 /* ---- children ---- */
 
@@ -189,7 +27,7 @@ static int run_as(const struct np_user *user, int (*fn)(void *arg, struct np_buf
 }
 
 struct batch {
-	struct item *items;
+	struct np_census_item *items;
 	size_t n;
 	bool trusted;
 };
@@ -199,7 +37,7 @@ static int resolve_job(void *arg, struct np_buf *out)
 	const struct batch *b = arg;
 
 	for (size_t i = 0; i < b->n; i++) {
-		struct item item = b->items[i];
+		struct np_census_item item = b->items[i];
 		char real[PATH_MAX];
 		struct stat st;
 
@@ -223,7 +61,7 @@ static int scan_job(void *arg, struct np_buf *out)
 				    .out = out };
 
 	for (size_t i = 0; i < b->n; i++) {
-		const struct item *item = &b->items[i];
+		const struct np_census_item *item = &b->items[i];
 		_cleanup_close_ int base =
 			open(item->real, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
 
@@ -241,7 +79,7 @@ static int scan_job(void *arg, struct np_buf *out)
 	return 0;
 }
 
-static int take_files(struct look *l, const struct np_buf *data, const char *user)
+static int take_files(struct np_census_look *l, const struct np_buf *data, const char *user)
 {
 	if (data->len % sizeof(struct np_library_file))
 		return np_err_set(l->err, -EIO, "internal.child", "half a row of the census");
@@ -258,7 +96,8 @@ static int take_files(struct look *l, const struct np_buf *data, const char *use
 }
 
 /* A place that gave no answer, or where its owner cannot be acted as. */
-static int add_problem(struct look *l, const char *path, const char *user, const char *why)
+static int add_problem(struct np_census_look *l, const char *path, const char *user,
+		       const char *why)
 {
 	struct np_library_file f = { .kind = NP_LIBRARY_FOLDER };
 
@@ -270,7 +109,7 @@ static int add_problem(struct look *l, const char *path, const char *user, const
 
 /* @fn for all of @b in one child; where that one hangs, for each half, down to the place
  * that does not answer. */
-static int run_batch(struct look *l, const struct np_user *user, struct batch b,
+static int run_batch(struct np_census_look *l, const struct np_user *user, struct batch b,
 		     int (*fn)(void *arg, struct np_buf *out), struct np_buf *out)
 {
 	struct batch half = b;
@@ -300,7 +139,7 @@ static int run_batch(struct look *l, const struct np_user *user, struct batch b,
 
 /* ---- the folders that the system names ---- */
 
-static int resolve(struct look *l)
+static int resolve(struct np_census_look *l)
 {
 	np_auto_buf struct np_buf out = { 0 };
 	int r = run_batch(l, NULL, (struct batch){ .items = l->items, .n = l->n }, resolve_job,
@@ -308,12 +147,12 @@ static int resolve(struct look *l)
 
 	if (r < 0)
 		return r;
-	l->n = out.len / sizeof(struct item);
-	memcpy(l->items, out.data ? out.data : "", l->n * sizeof(struct item));
+	l->n = out.len / sizeof(struct np_census_item);
+	memcpy(l->items, out.data ? out.data : "", l->n * sizeof(struct np_census_item));
 	return 0;
 }
 
-static bool came_before(const struct item *items, size_t i)
+static bool came_before(const struct np_census_item *items, size_t i)
 {
 	for (size_t k = 0; k < i; k++)
 		if (items[k].prefix == items[i].prefix && np_streq(items[k].real, items[i].real))
@@ -322,7 +161,7 @@ static bool came_before(const struct item *items, size_t i)
 }
 
 /* By the identity of its owner; a place that others may write to, by nobody's. */
-static int scan_foreign(struct look *l, struct item *item)
+static int scan_foreign(struct np_census_look *l, struct np_census_item *item)
 {
 	np_auto_user struct np_user user = { 0 };
 	np_auto_buf struct np_buf out = { 0 };
@@ -340,9 +179,9 @@ static int scan_foreign(struct look *l, struct item *item)
 
 /* What is root's in one child, then the others; the order of the list decides which of two
  * reasons to look at one place is told. */
-static int scan_items(struct look *l)
+static int scan_items(struct np_census_look *l)
 {
-	_cleanup_free_ struct item *own = calloc(l->n + 1, sizeof(*own));
+	_cleanup_free_ struct np_census_item *own = calloc(l->n + 1, sizeof(*own));
 	np_auto_buf struct np_buf out = { 0 };
 	struct batch b = { .items = own, .trusted = true };
 	int r;
@@ -362,7 +201,7 @@ static int scan_items(struct look *l)
 }
 
 /* As the scan named it: /lib/x is /usr/lib/x. */
-static const char *real_of(const struct look *l, const char *path)
+static const char *real_of(const struct np_census_look *l, const char *path)
 {
 	for (size_t i = 0; i < l->n; i++)
 		if (!l->items[i].prefix && np_streq(l->items[i].path, path) && l->items[i].real[0])
@@ -370,7 +209,7 @@ static const char *real_of(const struct look *l, const char *path)
 	return path;
 }
 
-static int name_folders(struct look *l)
+static int name_folders(struct np_census_look *l)
 {
 	struct np_census *c = l->out;
 	np_auto_strv struct np_strv listed = { 0 };
@@ -396,15 +235,7 @@ static int name_folders(struct look *l)
 
 /* ---- logins ---- */
 
-static void add_login(struct look *l, const struct np_census_login *login)
-{
-	for (size_t i = 0; i < login->path.n; i++)
-		add_item(l, NP_PLACE_PATH, false, login->path.v[i], login->source);
-	for (size_t i = 0; i < login->prefixes.n; i++)
-		add_item(l, NP_PLACE_VARIABLE, true, login->prefixes.v[i], login->sources.v[i]);
-}
-
-static int add_consumer(struct look *l, enum np_census_who who, const char *name,
+static int add_consumer(struct np_census_look *l, enum np_census_who who, const char *name,
 			const struct np_census_login *login)
 {
 	struct np_census_consumer *c = np_census_consumer_add(l->out, who, name);
@@ -425,7 +256,7 @@ static int add_consumer(struct look *l, enum np_census_who who, const char *name
 
 struct home {
 	const struct np_user *user;
-	struct item *items; /* that the user's own scripts name */
+	struct np_census_item *items; /* that the user's own scripts name */
 	size_t n;
 };
 
@@ -453,12 +284,20 @@ static int home_job(void *arg, struct np_buf *out)
 	return scan_job(&b, out);
 }
 
+static bool is_item(const struct np_census_look *l, const char *path)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (np_streq(l->items[i].path, path))
+			return true;
+	return false;
+}
+
 /* What the user's login names and the system's does not. */
-static int look_into_home(struct look *l, const struct np_user *user,
+static int look_into_home(struct np_census_look *l, const struct np_user *user,
 			  const struct np_census_login *login)
 {
-	_cleanup_free_ struct item *items = calloc(ITEMS_MAX, sizeof(*items));
-	struct look own = { .out = l->out, .items = items };
+	_cleanup_free_ struct np_census_item *items = calloc(NP_CENSUS_ITEMS_MAX, sizeof(*items));
+	struct np_census_look own = { .out = l->out, .items = items };
 	struct home home = { .user = user, .items = items };
 	np_auto_buf struct np_buf out = { 0 };
 	struct np_err err = { 0 };
@@ -467,9 +306,9 @@ static int look_into_home(struct look *l, const struct np_user *user,
 
 	if (!items)
 		return np_err_nomem(l->err);
-	add_login(&own, login);
+	np_census_items_login(&own, login);
 	for (size_t i = 0; i < own.n; i++) {
-		if (*real_of(l, items[i].path) && real_of(l, items[i].path) != items[i].path)
+		if (is_item(l, items[i].path))
 			continue;
 		items[n] = items[i];
 		np_strcpy(items[n].real, sizeof(items[n].real), items[n].path);
@@ -501,7 +340,8 @@ static bool same_path(const struct np_census_login *a, const struct np_census_lo
 	return true;
 }
 
-static int look_at_user(struct look *l, const char *name, const struct np_census_login *system)
+static int look_at_user(struct np_census_look *l, const char *name,
+			const struct np_census_login *system)
 {
 	np_auto_census_login struct np_census_login login = { 0 };
 	np_auto_user struct np_user user = { 0 };
@@ -526,7 +366,7 @@ static int look_at_user(struct look *l, const char *name, const struct np_census
 	return add_consumer(l, NP_CENSUS_USER, text, &login);
 }
 
-static int look_at_users(struct look *l, const struct np_census_login *system)
+static int look_at_users(struct np_census_look *l, const struct np_census_login *system)
 {
 	const struct np_config *cfg = l->cfg;
 	int r = 0;
@@ -547,19 +387,17 @@ static int look_at_users(struct look *l, const struct np_census_login *system)
 int np_census_look(const struct np_config *cfg, struct np_census *out, struct np_err *err)
 {
 	np_auto_census_login struct np_census_login system = { 0 }, none = { 0 };
-	_cleanup_free_ struct item *items = calloc(ITEMS_MAX, sizeof(*items));
-	struct look l = { .cfg = cfg, .out = out, .items = items, .err = err };
+	_cleanup_free_ struct np_census_item *items = calloc(NP_CENSUS_ITEMS_MAX, sizeof(*items));
+	struct np_census_look l = { .cfg = cfg, .out = out, .items = items, .err = err };
 	int r;
 
 	if (!items)
 		return np_err_nomem(err);
 	memset(out, 0, sizeof(*out));
 	out->looked = true;
-	add_standard(&l);
-	if (read_cache(&l) < 0 || add_ld_conf(&l) < 0 || np_census_login(NULL, &system) < 0)
+	if (np_census_items(&l) < 0 || np_census_login(NULL, &system) < 0)
 		return np_err_nomem(err);
-	add_login(&l, &system);
-	add_known(&l);
+	np_census_items_login(&l, &system);
 	r = resolve(&l);
 	if (r == 0)
 		r = name_folders(&l);

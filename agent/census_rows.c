@@ -122,11 +122,9 @@ static void add_row(const json_t *row, struct np_buf *out)
 	const json_t *in_cache = json_object_get(row, "in_cache"), *one;
 	size_t i;
 
-	np_buf_printf(out, "%s %s: %s%s%s\n", text_of(row, "kind"),
-		      version					  ? version :
-		      strcmp(text_of(row, "kind"), "folder") == 0 ? "" :
-								    "?",
-		      text_of(row, "path"), target ? " -> " : "", target ? target : "");
+	np_buf_printf(out, "%s%s%s: %s%s%s\n", text_of(row, "kind"), version ? " " : "",
+		      version ? version : "", text_of(row, "path"), target ? " -> " : "",
+		      target ? target : "");
 	if (problem)
 		np_buf_printf(out, "\tnot read: %s\n", problem);
 	np_buf_printf(out, "\tfound by %s%s%s%s%s%s%s\n", text_of(row, "place"), where ? " (" : "",
