@@ -250,7 +250,7 @@ bool np_nccl_version_in(const void *data, size_t len, char *out, size_t size)
 
 /* UCX has its version as a string of its own. The compiler may put a constant's bytes right
  * in front of it, so that only its end is sure; where two such are found neither is taken. */
-static bool ucx_version_in(const char *data, size_t len, char *out, size_t size)
+static void ucx_version_in(const char *data, size_t len, char *out, size_t size)
 {
 	const char *s = data, *end = data + len;
 	bool found = false;
@@ -270,13 +270,14 @@ static bool ucx_version_in(const char *data, size_t len, char *out, size_t size)
 			continue;
 		}
 		if (copy(one, sizeof(one), s, stop)) {
-			if (found && !np_streq(one, out))
-				return false;
+			if (found && !np_streq(one, out)) {
+				*out = '\0';
+				return;
+			}
 			found = np_strcpy(out, size, one);
 		}
 		s = stop;
 	}
-	return found;
 }
 
 static enum np_tri as_tri(bool yes)
