@@ -369,6 +369,7 @@ static int look_at_user(struct np_census_look *l, const char *name,
 static int look_at_users(struct np_census_look *l, const struct np_census_login *system)
 {
 	const struct np_config *cfg = l->cfg;
+	np_auto_user struct np_user self = { 0 };
 	int r = 0;
 
 	l->homes_until = np_now_ms() + HOMES_MS;
@@ -379,8 +380,10 @@ static int look_at_users(struct np_census_look *l, const struct np_census_login 
 		}
 		r = look_at_user(l, cfg->users.v[i], system);
 	}
-	if (r == 0 && cfg->implied_user[0] && !np_strv_has(&cfg->users, cfg->implied_user))
-		r = look_at_user(l, cfg->implied_user, system);
+	/* root, and who called sudo, are in the list; who only looks is not */
+	if (r == 0 && np_user_by_uid(geteuid(), &self, NULL) == 0 &&
+	    !np_strv_has(&cfg->users, self.name))
+		r = look_at_user(l, self.name, system);
 	return r;
 }
 

@@ -131,8 +131,13 @@ void np_census_prefix(struct np_census_walk *w, const char *below, bool inner)
 	struct np_census_walk before = *w;
 	np_auto_strv struct np_strv records = { 0 };
 	char path[512], environment[256];
+	_cleanup_close_ int top = np_census_open(w, below);
 	bool conda, python;
 
+	if (top == -ELOOP && !w->trusted)
+		np_census_say(w, below, "a symbolic link; not followed");
+	if (top < 0)
+		return;
 	if (!join(path, sizeof(path), below, "conda-meta"))
 		return;
 	conda = is_there(w, path);
