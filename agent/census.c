@@ -132,7 +132,7 @@ static void settle_ucx(struct np_census *c)
 				continue;
 			if (!uct->version[0] && ucp->version[0]) {
 				memcpy(uct->version, ucp->version, sizeof(uct->version));
-				strcpy(uct->version_by, "libucp");
+				np_strcpy(uct->version_by, sizeof(uct->version_by), "libucp");
 			}
 			ucp->verbs = uct->verbs;
 			ucp->cuda = uct->cuda;

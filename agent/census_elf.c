@@ -235,12 +235,13 @@ static bool copy(char *out, size_t size, const char *s, const char *end)
 bool np_nccl_version_in(const void *data, size_t len, char *out, size_t size)
 {
 	static const char words[] = "NCCL version ";
+	const size_t n_words = sizeof(words) - 1;
 	const char *s = data, *end = s + len;
 
-	while ((s = memmem(s, (size_t)(end - s), words, strlen(words)))) {
+	while ((s = memmem(s, (size_t)(end - s), words, n_words))) {
 		const char *stop;
 
-		s += strlen(words);
+		s += n_words;
 		stop = skip_version(s, end, true);
 		if (stop && stop < end && copy(out, size, s, stop))
 			return true;
@@ -307,12 +308,13 @@ static void learn_uct(const char *data, size_t len, struct np_elf *out)
 		char list[256];
 
 		s++;
-		if (n < 3 || n >= sizeof(list) || s + n == end ||
+		if (n < 3 || n >= sizeof(list) - 1 || s + n == end ||
 		    strspn(s, ":abcdefghijklmnopqrstuvwxyz0123456789_") != n ||
 		    memmem(s, n, "::", 2))
 			continue;
 		memcpy(list, s, n);
-		strcpy(list + n, ":");
+		list[n] = ':';
+		list[n + 1] = '\0';
 		out->verbs = as_tri(strstr(list, ":ib:"));
 		out->cuda = as_tri(strstr(list, ":cuda:"));
 		return;
@@ -322,14 +324,15 @@ static void learn_uct(const char *data, size_t len, struct np_elf *out)
 static int read_region(const struct np_bytes *b, const struct region *where,
 		       enum np_library_kind kind, struct np_elf *out)
 {
-	size_t len = where->len < TEXT_MAX - 2 ? where->len : TEXT_MAX - 2;
+	uint64_t left = where->offset < b->size ? b->size - where->offset : 0;
 	_cleanup_free_ char *data = NULL;
+	size_t len = TEXT_MAX - 2;
 	ssize_t n;
 
-	if (where->offset >= b->size)
-		return -ENOEXEC;
-	if (len > b->size - where->offset)
-		len = b->size - where->offset;
+	if (len > where->len)
+		len = where->len;
+	if (len > left)
+		len = left;
 	data = malloc(len + 2);
 	if (!data)
 		return -ENOMEM;

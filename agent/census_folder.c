@@ -321,7 +321,7 @@ static int read_elf(int fd, const struct seen *s, struct np_library_file *f)
 	np_strcpy(f->soname, sizeof(f->soname), elf.soname);
 	if (elf.version[0]) {
 		np_strcpy(f->version, sizeof(f->version), elf.version);
-		strcpy(f->version_by, "contents");
+		np_strcpy(f->version_by, sizeof(f->version_by), "contents");
 	}
 	f->verbs = elf.verbs;
 	f->cuda = elf.cuda;
@@ -340,7 +340,7 @@ static int read_text(int fd, const struct seen *s, struct np_library_file *f)
 		return r;
 	if (header ? np_nccl_header_version(data, text.len, f->version, sizeof(f->version)) :
 		     np_nccl_version_in(data, text.len, f->version, sizeof(f->version)))
-		strcpy(f->version_by, header ? "header" : "contents");
+		np_strcpy(f->version_by, sizeof(f->version_by), header ? "header" : "contents");
 	return 0;
 }
 
@@ -400,10 +400,10 @@ static void tell(struct np_census_walk *w, int folder, const char *where, const 
 			snprintf(f.problem, sizeof(f.problem), "cannot be read: %s", strerror(-r));
 		if (!f.version[0] &&
 		    np_library_name_version(file, s->kind, f.version, sizeof(f.version)))
-			strcpy(f.version_by, "file name");
+			np_strcpy(f.version_by, sizeof(f.version_by), "file name");
 		if (!f.version[0] && *package) {
 			np_strcpy(f.version, sizeof(f.version), package);
-			strcpy(f.version_by, "package");
+			np_strcpy(f.version_by, sizeof(f.version_by), "package");
 		}
 		if (s->kind == NP_LIBRARY_UCP || s->kind == NP_LIBRARY_UCT)
 			look_for_modules(folder, &f);

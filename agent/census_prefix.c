@@ -64,7 +64,7 @@ static void tell_package(struct np_census_walk *w, enum np_library_kind kind, co
 		return;
 	np_strcpy(f.name, sizeof(f.name), name);
 	np_strcpy(f.version, sizeof(f.version), version);
-	strcpy(f.version_by, "package");
+	np_strcpy(f.version_by, sizeof(f.version_by), "package");
 	np_census_send(w, &f);
 }
 

@@ -41,10 +41,10 @@ bool np_nccl_version_in(const void *data, size_t len, char *out, size_t size);
 /* ---- the loader cache (census_cache.c) ---- */
 
 /* Calls fn(name, path, arg) for each entry of this machine, in the order of the cache, until
- * it returns other than 0. @data: /etc/ld.so.cache, alone ("glibc-ld.so.cache1.1",
+ * it returns other than 0. @bytes: /etc/ld.so.cache, alone ("glibc-ld.so.cache1.1",
  * glibc's sysdeps/generic/dl-cache.h) or behind the old format ("ld.so-1.7.0"). Returns
  * what fn returned, 0, or -EBADMSG. */
-int np_ld_cache_each(const void *data, size_t len,
+int np_ld_cache_each(const void *bytes, size_t len,
 		     int (*fn)(const char *name, const char *path, void *arg),
 		     void *arg) np_must_check;
 

@@ -32,7 +32,7 @@ void np_config_init(struct np_config *cfg)
 	cfg->ucx.profile = NP_UCX_STANDARD;
 	cfg->memlock = NP_UNLIMITED;
 	/* the guide's: it reads .nccl.conf in this form */
-	strcpy(cfg->nccl_version_min, "2.4");
+	np_strcpy(cfg->nccl_version_min, sizeof(cfg->nccl_version_min), "2.4");
 }
 
 void np_config_done(struct np_config *cfg)

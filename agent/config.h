@@ -93,9 +93,9 @@ struct np_config {
 	char *nccl_ib_hca;
 	char nccl_version_min[16];
 	struct np_strv library_prefixes; /* installations that the census looks into */
-	struct np_strv unknown_users; /* [nccl] users that the password database lacks */
-	struct np_strv users;	      /* --user and [nccl] users: owners of homes */
-	char implied_user[33];	      /* the invoking user, where neither names it; or "" */
+	struct np_strv unknown_users;	 /* [nccl] users that the password database lacks */
+	struct np_strv users;		 /* --user and [nccl] users: owners of homes */
+	char implied_user[33];		 /* the invoking user, where neither names it; or "" */
 
 	struct np_ucx_input ucx; /* profile, tls and net_devices only */
 	char *ucx_tls, *ucx_net_devices;

@@ -285,10 +285,10 @@ static void test_real_ones(void **state)
 /* The UCX that nodeprep-selftest is built with says which one it is. */
 static void test_real_ucx(void **state)
 {
-	const char *(*get_version)(void);
+	const char *(*get_version)(void) = NULL;
 	void *ucp = dlopen("libucp.so.0", RTLD_NOW | RTLD_LOCAL);
 	_cleanup_close_ int fd = -1;
-	struct link_map *map;
+	struct link_map *map = NULL;
 	struct np_elf elf;
 	struct np_bytes b;
 	struct stat st;
