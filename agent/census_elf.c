@@ -249,6 +249,12 @@ bool np_nccl_version_in(const void *data, size_t len, char *out, size_t size)
 	return false;
 }
 
+/* What is behind @before is a part of something longer: "GLIBC_2.2.5", "x=1.2.3". */
+static bool goes_on(char before)
+{
+	return before != '\0' && strchr("._-=/:", before);
+}
+
 /* UCX has its version as a string of its own. The compiler may put a constant's bytes right
  * in front of it, so that only its end is sure; where two such are found neither is taken. */
 static void ucx_version_in(const char *data, size_t len, char *out, size_t size)
@@ -260,8 +266,7 @@ static void ucx_version_in(const char *data, size_t len, char *out, size_t size)
 		const char *stop = isdigit((unsigned char)*s) ? skip_version(s, end, true) : NULL;
 		char one[40];
 
-		if (!stop || stop == end || *stop != '\0' ||
-		    (s > data && memchr("._-=/:", s[-1], 6))) {
+		if (!stop || stop == end || *stop != '\0' || (s > data && goes_on(s[-1]))) {
 			const char *next = s + 1;
 
 			while (isdigit((unsigned char)*s) && next < end &&

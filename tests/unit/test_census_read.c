@@ -291,7 +291,7 @@ static void test_real_ucx(void **state)
 	struct link_map *map = NULL;
 	struct np_elf elf;
 	struct np_bytes b;
-	struct stat st;
+	struct stat st = { 0 };
 
 	(void)state;
 	if (!ucp) {
