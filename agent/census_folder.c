@@ -377,6 +377,16 @@ static void look_for_modules(int folder, struct np_library_file *f)
 
 /* ---- rows ---- */
 
+static void ask_dpkg(struct np_library_file *f)
+{
+	char path[360];
+
+	snprintf(path, sizeof(path), "%s/%s", f->folder, f->name);
+	if (np_dpkg_version(f->target[0] ? f->target : path, f->kind, f->version,
+			    sizeof(f->version)))
+		np_strcpy(f->version_by, sizeof(f->version_by), "package");
+}
+
 static void tell(struct np_census_walk *w, int folder, const char *where, const struct seen *s)
 {
 	struct np_library_file f = { .kind = s->kind, .loadable = s->loadable };
@@ -405,6 +415,9 @@ static void tell(struct np_census_walk *w, int folder, const char *where, const 
 			np_strcpy(f.version, sizeof(f.version), package);
 			np_strcpy(f.version_by, sizeof(f.version_by), "package");
 		}
+		/* libuct has the version of its libucp */
+		if (!f.version[0] && w->trusted && s->kind != NP_LIBRARY_UCT)
+			ask_dpkg(&f);
 		if (s->kind == NP_LIBRARY_UCP || s->kind == NP_LIBRARY_UCT)
 			look_for_modules(folder, &f);
 	}

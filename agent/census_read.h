@@ -66,6 +66,15 @@ struct np_packages {
 bool np_package_take(const char *name, bool conda, struct np_packages *out);
 const char *np_package_version(const struct np_packages *p, enum np_library_kind kind);
 
+/* ---- Debian's packages (census_dpkg.c) ---- */
+
+/* The upstream version of the package that brought @path, one of those that @kind comes
+ * with. False: none of them did. */
+bool np_dpkg_version(const char *path, enum np_library_kind kind, char *out, size_t size);
+/* The same of a text in the form of /var/lib/dpkg/status; pure. */
+bool np_dpkg_version_in(const char *status, size_t len, const char *package, char *out,
+			size_t size);
+
 /* ---- folders (census_folder.c, census_prefix.c) ---- */
 
 /* One walk, in a child that has the identity to walk by. */

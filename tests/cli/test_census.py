@@ -242,6 +242,18 @@ def test_prefixes_variables_and_what_is_not_loadable(guide, make):
     assert row["where"] == "NCCL_HOME, /etc/environment:1"
 
 
+def test_a_library_of_a_debian_package(guide, make):
+    """One that has no version in it, nor in its name."""
+    lib = "/var/lib/deb/lib"
+    put(guide, lib, "libgdrapi.so.2", make("libgdrapi.so.2", "x"))
+    cached(guide, lib)
+    assert census(guide)[lib + "/libgdrapi.so.2"]["version"] is None
+    guide.write("/var/lib/dpkg/info/libgdrapi.list", "/.\n%s/libgdrapi.so.2\n" % lib)
+    guide.shell("printf 'Package: libgdrapi\\nVersion: 2.4.4-1\\n\\n' >>/var/lib/dpkg/status")
+    row = census(guide)[lib + "/libgdrapi.so.2"]
+    assert (row["version"], row["version_by"]) == ("2.4.4", "package")
+
+
 # ---- hostile homes ----
 
 def hostile(node, make):

@@ -83,6 +83,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (np_nccl_header_version(text, size, version, sizeof(version)))
 		MUST(is_version(version));
 	try_names(text);
+	if (np_dpkg_version_in(text, size, "a", version, sizeof(version)))
+		MUST(is_version(version));
 	MUST(np_ld_conf_folders(text, size, &folders) == 0);
 	for (size_t i = 0; i < folders.n; i++)
 		MUST(folders.v[i][0] == '/' && folders.v[i][1]);

@@ -146,6 +146,30 @@ static void test_nccl_version(void **state)
 	}
 }
 
+static void test_dpkg(void **state)
+{
+	static const char status[] =
+		"Package: libnccl2\nStatus: x\nVersion: 2.28.3-1+cuda12.9\n\nPackage: libgdrapi\n"
+		"Depends: libnccl2\nVersion: 1:2.4.4-1\n\nPackage: ucx\nVersion: beta\n\n"
+		"Package: libucx0\n\nPackage: other\nVersion: 9\n";
+	static const struct {
+		const char *package, *version;
+	} cases[] = {
+		{ "libnccl2", "2.28.3" }, { "libgdrapi", "2.4.4" }, { "ucx", "" },
+		{ "libucx0", "" },	  { "libnccl", "" },	    { "", "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < NP_ARRAY_SIZE(cases); i++) {
+		char version[40] = "";
+
+		assert_int_equal(np_dpkg_version_in(status, strlen(status), cases[i].package,
+						    version, sizeof(version)),
+				 cases[i].version[0] != 0);
+		assert_string_equal(version, cases[i].version);
+	}
+}
+
 /* ---- ELF ---- */
 
 #define TEXT(s) s, sizeof(s)
@@ -401,12 +425,19 @@ static void test_the_systems_cache(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),	      cmocka_unit_test(test_packages),
-		cmocka_unit_test(test_header),	      cmocka_unit_test(test_nccl_version),
-		cmocka_unit_test(test_small_ones),    cmocka_unit_test(test_another_machine),
-		cmocka_unit_test(test_broken_ones),   cmocka_unit_test(test_real_ones),
-		cmocka_unit_test(test_real_ucx),      cmocka_unit_test(test_cache),
-		cmocka_unit_test(test_broken_caches), cmocka_unit_test(test_the_systems_cache),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_packages),
+		cmocka_unit_test(test_header),
+		cmocka_unit_test(test_nccl_version),
+		cmocka_unit_test(test_dpkg),
+		cmocka_unit_test(test_small_ones),
+		cmocka_unit_test(test_another_machine),
+		cmocka_unit_test(test_broken_ones),
+		cmocka_unit_test(test_real_ones),
+		cmocka_unit_test(test_real_ucx),
+		cmocka_unit_test(test_cache),
+		cmocka_unit_test(test_broken_caches),
+		cmocka_unit_test(test_the_systems_cache),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
