@@ -74,6 +74,16 @@ static json_t *row_of(const struct np_census *c, const struct np_library_file *f
 	return row;
 }
 
+/* What is not shown is told. */
+static bool add_cut(const struct np_census *c, json_t *rows)
+{
+	struct np_library_file more = { .kind = NP_LIBRARY_FOLDER,
+					.folder = "/",
+					.problem = "there is more than the census looks at" };
+
+	return !c->cut || json_array_append_new(rows, row_of(c, &more)) == 0;
+}
+
 json_t *np_census_rows(const struct np_census *c)
 {
 	json_t *rows = json_array();
@@ -86,6 +96,10 @@ json_t *np_census_rows(const struct np_census *c)
 			json_decref(rows);
 			return NULL;
 		}
+	}
+	if (rows && !add_cut(c, rows)) {
+		json_decref(rows);
+		return NULL;
 	}
 	return rows;
 }

@@ -285,6 +285,7 @@ static void test_ucx_belongs_together(void **state)
 static void test_there_is_a_bound(void **state)
 {
 	np_auto_census struct np_census c = { .looked = true };
+	json_t *rows, *last;
 	char folder[32];
 
 	(void)state;
@@ -297,6 +298,13 @@ static void test_there_is_a_bound(void **state)
 	}
 	assert_int_equal(c.n, NP_CENSUS_FILES_MAX);
 	assert_true(c.cut);
+	/* and the bound is told */
+	rows = np_census_rows(&c);
+	last = json_array_get(rows, NP_CENSUS_FILES_MAX);
+	assert_int_equal(json_array_size(rows), NP_CENSUS_FILES_MAX + 1);
+	assert_string_equal(json_string_value(json_object_get(last, "kind")), "folder");
+	assert_non_null(strstr(json_string_value(json_object_get(last, "problem")), "more than"));
+	json_decref(rows);
 }
 
 /* ---- a login ---- */
