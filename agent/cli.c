@@ -29,7 +29,8 @@ const struct np_verb np_verbs[] = {
 	  "config with --user, --unit or --pid: which values of NCCL, UCX and Dask are in\n"
 	  "force there, from which file and line, and what they override.\n"
 	  "libraries: UCX with its transports, CUDA, libgdrapi, NCCL, libibverbs; it runs\n"
-	  "nodeprep-selftest, as user nobody where the caller is root.\n",
+	  "nodeprep-selftest, as user nobody where the caller is root. Then a census of every\n"
+	  "NCCL, UCX and libgdrapi that a process may pick up, and who gets which.\n",
 	  NP_VERB_SHOW, np_verb_show },
 	{ NULL, NULL, NULL, NULL, 0, NULL },
 };

@@ -492,5 +492,6 @@ void np_facts_done(struct np_facts *facts)
 	free(facts->files);
 	np_limit_texts_done(&facts->limits.texts);
 	np_services_done(&facts->services);
+	np_census_done(&facts->census);
 	memset(facts, 0, sizeof(*facts));
 }

@@ -2,7 +2,7 @@
 #ifndef NP_AGENT_FACTS_H
 #define NP_AGENT_FACTS_H
 
-#include "agent/config.h"
+#include "agent/census.h"
 #include "agent/dask_version.h"
 #include "agent/libraries.h"
 #include "agent/login_limits.h"
@@ -63,6 +63,7 @@ struct np_facts {
 	struct np_gpu_services gpu_services;
 	bool one_numa_node;
 	struct np_libraries libraries; /* set by who asks (np_libraries_ask) */
+	struct np_census census;       /* set by who looks (np_census_look) */
 	struct np_file_fact *files;
 	size_t n_files;
 	struct {

@@ -327,6 +327,7 @@ void np_judge(const struct np_config *cfg, const struct np_facts *facts,
 	np_judge_modules(cfg, facts, out);
 	np_judge_pci(cfg, facts, out);
 	np_judge_libraries(cfg, facts, sel, out);
+	np_judge_census(cfg, &facts->census, out);
 	np_judge_files(cfg, facts, out);
 	judge_kept_files(cfg, facts, sel, out);
 	np_judge_consumers(cfg, facts, sel, out);

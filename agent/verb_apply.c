@@ -65,6 +65,16 @@ static int ask_libraries(struct apply *ap, bool thorough)
 	return r;
 }
 
+/* All that there is to know of them, for the judgement of a run that changed something. */
+static int look_at_libraries(struct apply *ap)
+{
+	int r = ask_libraries(ap, true);
+
+	if (r == 0 && np_libraries_matter(&ap->facts, true))
+		r = np_census_look(ap->cfg, &ap->facts.census, &ap->result->error);
+	return r;
+}
+
 static int observe_facts(struct apply *ap)
 {
 	int r;
@@ -392,7 +402,7 @@ static int finish(struct apply *ap, const struct np_cli *cli)
 		any_done(&result->actions) ? NP_SERVICES_ALL : NP_SERVICES_UNITS;
 
 	/* a run that finds nothing to do stays as cheap as it is */
-	if (any_done(&result->actions) && ask_libraries(ap, true) < 0)
+	if (any_done(&result->actions) && look_at_libraries(ap) < 0)
 		return roll_back(ap);
 	if (ap->facts.gpus.n > 0)
 		np_observe_pci(&ap->facts);

@@ -17,6 +17,8 @@ static int look(struct np_config *cfg, bool thorough, struct np_result *result,
 	if (r == 0 && np_libraries_matter(facts, thorough))
 		r = np_libraries_ask(np_nvlink_matters(cfg, facts), &facts->libraries,
 				     &result->error);
+	if (r == 0 && thorough && np_libraries_matter(facts, thorough))
+		r = np_census_look(cfg, &facts->census, &result->error);
 	if (r < 0)
 		return np_verb_fail(result, r == -EADDRNOTAVAIL ? NP_EXIT_REFUSED :
 					    r == -EBADMSG	? NP_EXIT_USAGE :
