@@ -56,6 +56,7 @@ enum option_id {
 	OPT_UNIT,
 	OPT_PID,
 	OPT_CONFIG,
+	OPT_ROOT,
 	OPT_JSON,
 	OPT_TIMEOUT,
 	OPT_QUIET,
@@ -96,6 +97,8 @@ static const struct option {
 	  OPT_UCX_PREFIX },
 	{ "config", "FILE", "read this file instead of /etc/nodeprep/nodeprep.conf and conf.d",
 	  ALL_VERBS, OPT_CONFIG },
+	{ "root", "DIR", "write the files into the tree of an image, and touch nothing else",
+	  NP_VERB_APPLY | NP_VERB_PLAN, OPT_ROOT },
 	{ "json", NULL, "print one JSON document", ALL_VERBS, OPT_JSON },
 	{ "timeout", "SECONDS", "for ports to come up, and for each rung", ALL_VERBS, OPT_TIMEOUT },
 	{ "quiet", NULL, "no warnings on stderr", ALL_VERBS, OPT_QUIET },
@@ -200,6 +203,9 @@ static int set_option(struct np_cli *cli, enum option_id id, const char *value, 
 		return 0;
 	case OPT_CONFIG:
 		cli->config_path = value;
+		return 0;
+	case OPT_ROOT:
+		cli->root = value;
 		return 0;
 	case OPT_RUN_AS:
 		cli->run_as = value;

@@ -6,6 +6,7 @@
 
 #include "agent/cli.h"
 #include "base/log.h"
+#include "base/root.h"
 #include "base/user.h"
 
 /* Who gets a .nccl.conf without being named: whoever called sudo, else root. An
@@ -68,9 +69,27 @@ static int add_users(const struct np_cli *cli, struct np_config *cfg, struct np_
 	return 0;
 }
 
+/* A file that --config names is one of this system; the image's own lies in its tree. From
+ * there on this process sees the tree alone. Which users of its files have homes there is
+ * for the node to see. */
+static int load(const struct np_cli *cli, struct np_config *cfg, struct np_err *err)
+{
+	int r = 0;
+
+	if (cli->root && !cli->config_path)
+		r = np_root_enter(cli->root, err);
+	if (r == 0)
+		r = np_config_load(cfg, cli->config_path, err);
+	if (r == 0 && cli->root && cli->config_path)
+		r = np_root_enter(cli->root, err);
+	if (r == 0 && cli->root)
+		np_strv_done(&cfg->users);
+	return r;
+}
+
 int np_cli_config(const struct np_cli *cli, struct np_config *cfg, struct np_err *err)
 {
-	int r = np_config_load(cfg, cli->config_path, err);
+	int r = load(cli, cfg, err);
 
 	if (r < 0)
 		return r;
@@ -98,7 +117,8 @@ int np_cli_config(const struct np_cli *cli, struct np_config *cfg, struct np_err
 	if (cli->timeout_s >= 0)
 		cfg->wait_s = cli->timeout_s;
 	cfg->force = cli->force;
-	r = add_invoking_user(cli, cfg, err);
+	if (!cli->root)
+		r = add_invoking_user(cli, cfg, err);
 	if (r == 0)
 		r = add_users(cli, cfg, err);
 	if (r == 0)

@@ -326,7 +326,7 @@ static int observe_homes(const struct np_config *cfg, struct np_facts *facts, st
 	return 0;
 }
 
-static int observe_files(const struct np_config *cfg, struct np_facts *facts, struct np_err *err)
+int np_facts_observe_files(const struct np_config *cfg, struct np_facts *facts, struct np_err *err)
 {
 	static const struct {
 		enum np_file_role role;
@@ -456,7 +456,7 @@ int np_observe(struct np_config *cfg, enum np_observe_scope scope, struct np_fac
 	r = observe_limits(cfg, facts, err);
 	if (r < 0)
 		return r;
-	return observe_files(cfg, facts, err);
+	return np_facts_observe_files(cfg, facts, err);
 }
 
 static bool has_management_ca(const struct np_cas *cas)

@@ -88,6 +88,10 @@ enum np_observe_scope {
  * answer (exit 3), -EBADMSG for one that is faulty (exit 2). */
 int np_observe(struct np_config *cfg, enum np_observe_scope scope, struct np_facts *facts,
 	       struct np_err *err) np_must_check;
+/* The part of it that reads the files, in homes and in /etc. */
+int np_facts_observe_files(const struct np_config *cfg, struct np_facts *facts,
+			   struct np_err *err) np_must_check;
+
 /* Adds what topology and its judgement need: place and link of HCAs and GPUs, and the
  * services that NVSwitches need. Some hundred reads on a node with many: for callers
  * that show it, and for the judgement of a node with GPUs. Nothing fails. */

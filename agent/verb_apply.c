@@ -435,6 +435,8 @@ int np_verb_apply(const struct np_cli *cli, struct np_config *cfg, struct np_res
 	_cleanup_close_ int lock = -1;
 	int r;
 
+	if (cli->root)
+		return np_verb_image(cli, cfg, result);
 	if (cli->dry_run)
 		return np_verb_plan(cli, cfg, result);
 	if (check_allowed(result) < 0)

@@ -75,8 +75,7 @@ static int look_and_judge(struct np_config *cfg, bool thorough, struct np_result
 
 int np_verb_plan(const struct np_cli *cli, struct np_config *cfg, struct np_result *result)
 {
-	(void)cli;
-	return look_and_judge(cfg, false, result);
+	return cli->root ? np_verb_image(cli, cfg, result) : look_and_judge(cfg, false, result);
 }
 
 int np_verb_check(const struct np_cli *cli, struct np_config *cfg, struct np_result *result)

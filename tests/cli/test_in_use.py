@@ -5,7 +5,7 @@ Queue pairs need a kernel with RDMA: tests/vm/scenarios/in-use.sh."""
 import time
 
 import pytest
-from helpers import IP, PYTHON, QUICK
+from helpers import IP, PLAIN, PYTHON, QUICK
 
 UP = ["--set", "netdev ib0.up=yes", "--set", "netdev ib0.addresses=10.0.0.50/16"]
 RIGHT = ["--set", "netdev ib0.up=yes", "--set", "netdev ib0.addresses=" + IP]
@@ -180,3 +180,17 @@ def test_c40_the_device_node_of_a_gpu_job(node):
     assert [a["id"] for a in done.doc["actions"]] == ["gdrdrv.node"]
     assert not done.checks(code="gdrcopy.in_use")
     one.kill(held)
+
+
+def test_a_run_with_nothing_to_do_does_not_look(node):
+    """It stays as cheap as it is: no socket for it, no look at other processes' descriptors."""
+    one = node("guide.ini", *UP)
+    looks = {}
+    for name in ("changes", "again"):
+        done = one.run("strace", "-f", "-o", "/tmp/calls", "-e", "trace=socket,openat", PLAIN,
+                       "apply", "--ip", IP, *QUICK)
+        assert done.rc == 0, done
+        calls = one.read("/tmp/calls").decode()
+        looks[name] = [word for word in ("DIAG", "NETLINK_RDMA", "/proc/self/mountinfo")
+                       if word in calls]
+    assert looks == {"changes": ["DIAG", "NETLINK_RDMA", "/proc/self/mountinfo"], "again": []}

@@ -3,7 +3,7 @@
 # The kernel's own users of RDMA, each with its server on the same node: NFS over RDMA and
 # NVMe over Fabrics. Both keep ib0's address as it is, and are named (C40).
 # boot: storage
-# seconds: 150
+# seconds: 240
 # hw: no, it serves and mounts file systems
 
 # shellcheck source=/dev/null
