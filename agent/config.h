@@ -91,9 +91,11 @@ struct np_config {
 	enum np_nccl_scope nccl_scope;
 	char *nccl_socket_ifname; /* NULL = by node */
 	char *nccl_ib_hca;
-	struct np_strv unknown_users; /* [nccl] users that the password database lacks */
-	struct np_strv users;	      /* --user and [nccl] users: owners of homes */
-	char implied_user[33];	      /* the invoking user, where neither names it; or "" */
+	char nccl_version_min[16];
+	struct np_strv library_prefixes; /* installations that the census looks into */
+	struct np_strv unknown_users;	 /* [nccl] users that the password database lacks */
+	struct np_strv users;		 /* --user and [nccl] users: owners of homes */
+	char implied_user[33];		 /* the invoking user, where neither names it; or "" */
 
 	struct np_ucx_input ucx; /* profile, tls and net_devices only */
 	char *ucx_tls, *ucx_net_devices;

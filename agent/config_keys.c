@@ -297,10 +297,11 @@ static const struct key {
 	{ "nccl", "users", set_users },
 	{ "nccl", "socket_ifname", set_nccl_text },
 	{ "nccl", "ib_hca", set_nccl_text },
-	{ "nccl", "version_min", set_later },
+	{ "nccl", "version_min", np_config_set_nccl_version_min },
 	{ "ucx", "profile", set_profile },
 	{ "ucx", "tls", set_ucx_text },
 	{ "ucx", "net_devices", set_ucx_text },
+	{ "libraries", "prefixes", np_config_set_library_prefixes },
 	{ "selftest", "min_bandwidth_MBps.RUNG", np_config_set_min_bandwidth },
 	{ "limits", "memlock", np_config_set_memlock },
 	{ "limits", "group", np_config_set_limits_group },
@@ -326,8 +327,8 @@ static bool is_key(const char *name, const char *given)
 	return strcmp(name, given) == 0;
 }
 
-static const char *const sections[] = { "netdev", "ports",  "module",	"nccl",	 "ucx",
-					"dask",	  "limits", "selftest", "watch", NULL };
+static const char *const sections[] = { "netdev",    "ports",  "module",   "nccl",  "ucx", "dask",
+					"libraries", "limits", "selftest", "watch", NULL };
 
 static bool section_is_later(const char *section)
 {

@@ -157,6 +157,9 @@ int np_config_rows(const struct np_config *cfg, struct np_config_row **out, size
 		add(&rows, "nccl", "socket_ifname", "%s", cfg->nccl_socket_ifname);
 	if (cfg->nccl_ib_hca)
 		add(&rows, "nccl", "ib_hca", "%s", cfg->nccl_ib_hca);
+	add(&rows, "nccl", "version_min", "%s", cfg->nccl_version_min);
+	if (cfg->library_prefixes.n)
+		add_list(&rows, "libraries", "prefixes", &cfg->library_prefixes);
 	add(&rows, "ucx", "profile", "%s", np_ucx_profile_str(cfg->ucx.profile));
 	if (cfg->ucx_tls)
 		add(&rows, "ucx", "tls", "%s", cfg->ucx_tls);

@@ -79,10 +79,24 @@ static void scan_shell(const struct np_reader *reader, const char *shell)
 	}
 }
 
+void np_consumer_login(const struct np_reader *reader, const char *shell)
+{
+	np_auto_buf struct np_buf text = { 0 };
+	struct np_settings *env = &reader->consumer->env;
+
+	if (np_reader_read(reader, "/etc/environment", &text) == 0)
+		np_settings_pam_env(env, "/etc/environment", text.data ? text.data : "", text.len);
+	scan_shell(reader, shell);
+	/* a hostile script can go on for ever: what was read up to there counts */
+	if (env->failed)
+		np_consumer_note(reader->consumer, "login shell",
+				 "its scripts set too much to be followed");
+	env->failed = false;
+}
+
 int np_consumer_user(const char *user_name, struct np_consumer *out, struct np_err *err)
 {
 	np_auto_user struct np_user user = { 0 };
-	np_auto_buf struct np_buf text = { 0 };
 	struct np_reader reader = { .consumer = out, .root = "" };
 	struct np_user_limit limit;
 	int r;
@@ -97,14 +111,7 @@ int np_consumer_user(const char *user_name, struct np_consumer *out, struct np_e
 	reader.uid = user.uid;
 	reader.gid = user.gid;
 	reader.home = user.home;
-	if (np_reader_read(&reader, "/etc/environment", &text) == 0)
-		np_settings_pam_env(&out->env, "/etc/environment", text.data ? text.data : "",
-				    text.len);
-	scan_shell(&reader, user.shell);
-	/* a hostile script can go on for ever: what was read up to there counts */
-	if (out->env.failed)
-		np_consumer_note(out, "login shell", "its scripts set too much to be followed");
-	out->env.failed = false;
+	np_consumer_login(&reader, user.shell);
 	if (np_consumer_read_texts(&reader, NULL, NULL, false) < 0)
 		return np_err_nomem(err);
 	if (np_user_limit(user.name, &limit, err) == 0) {

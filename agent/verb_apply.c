@@ -5,6 +5,7 @@
 
 #include "agent/cli.h"
 #include "agent/execute.h"
+#include "agent/in_use.h"
 #include "agent/journal.h"
 #include "agent/judge.h"
 #include "agent/lock.h"
@@ -64,6 +65,16 @@ static int ask_libraries(struct apply *ap, bool thorough)
 	return r;
 }
 
+/* All that there is to know of them, for the judgement of a run that changed something. */
+static int look_at_libraries(struct apply *ap)
+{
+	int r = ask_libraries(ap, true);
+
+	if (r == 0 && np_libraries_matter(&ap->facts, true))
+		r = np_census_look(ap->cfg, &ap->facts.census, &ap->result->error);
+	return r;
+}
+
 static int observe_facts(struct apply *ap)
 {
 	int r;
@@ -119,6 +130,14 @@ static void drop_failed(struct np_actions *planned, const struct np_actions *all
 	planned->n = kept;
 }
 
+static int refuse_in_use(struct apply *ap, const struct np_actions *planned)
+{
+	int r = np_in_use_check(planned, ap->cfg->force, &ap->result->checks, &ap->result->error);
+
+	ap->refused |= r < 0 && r != -ENOMEM;
+	return r;
+}
+
 /* Runs what the plan says for @parts, of which @keep (or NULL) leaves what it likes.
  * Returns the number of actions, or < 0. */
 static int run_plan(struct apply *ap, unsigned int parts,
@@ -138,7 +157,9 @@ static int run_plan(struct apply *ap, unsigned int parts,
 	n = planned.n;
 	if (n == 0)
 		return 0;
-	r = open_netlink(ap);
+	r = refuse_in_use(ap, &planned);
+	if (r == 0)
+		r = open_netlink(ap);
 	if (r == 0 && np_actions_move(all, &planned) < 0)
 		r = np_err_nomem(&ap->result->error);
 	if (r < 0)
@@ -215,7 +236,7 @@ static int preflight(struct apply *ap)
 	int r = np_plan_make(ap->cfg, &ap->facts, NP_PLAN_ALL, &planned, &ap->result->error);
 
 	ap->refused |= r < 0 && r != -ENOMEM;
-	return r;
+	return r < 0 ? r : refuse_in_use(ap, &planned);
 }
 
 /* An address goes on when nobody on the fabric has it. The question needs a netdev that
@@ -381,7 +402,7 @@ static int finish(struct apply *ap, const struct np_cli *cli)
 		any_done(&result->actions) ? NP_SERVICES_ALL : NP_SERVICES_UNITS;
 
 	/* a run that finds nothing to do stays as cheap as it is */
-	if (any_done(&result->actions) && ask_libraries(ap, true) < 0)
+	if (any_done(&result->actions) && look_at_libraries(ap) < 0)
 		return roll_back(ap);
 	if (ap->facts.gpus.n > 0)
 		np_observe_pci(&ap->facts);
@@ -414,6 +435,8 @@ int np_verb_apply(const struct np_cli *cli, struct np_config *cfg, struct np_res
 	_cleanup_close_ int lock = -1;
 	int r;
 
+	if (cli->root)
+		return np_verb_image(cli, cfg, result);
 	if (cli->dry_run)
 		return np_verb_plan(cli, cfg, result);
 	if (check_allowed(result) < 0)

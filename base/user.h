@@ -8,9 +8,9 @@
 #include "base/err.h"
 
 /*
- * The password and group databases (getpwnam_r: files, LDAP, ...). What a name stands
- * for is asked once a run: each question reads whole files or asks a server, and a
- * thousand homes are looked at several times.
+ * The password and group databases (getpwnam_r: files, LDAP, ...; root's entry of
+ * /etc/passwd). What a name stands for is asked once a run: each question reads whole
+ * files or asks a server, and a thousand homes are looked at several times.
  */
 struct np_user {
 	char name[33];

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/child.h"
+#include "selftest/ucp_flow.h"
 #include "selftest/ucp_pair.h"
 
 static const char *const shared_memory[] = { "posix", "sysv", "cma", "xpmem", "knem", NULL };
@@ -145,6 +146,46 @@ static void messages_go_both_ways(void **state)
 	assert_non_null(strstr(result.transport, "/memory"));
 }
 
+/* The engine of one process, with what it has the ports' counters compared to. */
+static void one_process_is_enough(void **state)
+{
+	struct np_ucp_order order = { .deadline_ms = np_now_ms() + 60000 };
+	struct np_ucp_spec spec = spec_of(&order);
+	struct np_rung_result result = { 0 };
+	uint64_t all = 0;
+	struct np_err err;
+
+	(void)state;
+	if (np_ucp_prove(&spec, &result, &err) != 0)
+		fail_msg("%s: %s", err.code, err.message);
+	assert_int_equal(result.n_sizes, 5);
+	for (size_t i = 0; i < result.n_sizes; i++) {
+		assert_true(result.sizes[i].bandwidth_MBps > 0);
+		/* two ways: a ping-pong, a window and a flow at least of each */
+		all += 2 * 3 * result.sizes[i].size_bytes;
+	}
+	assert_true(result.growth.moved >= all);
+	assert_false(result.growth.known); /* no port was looked at */
+}
+
+/* As long as can be measured, and no longer than one waits for. */
+static void lengths_of_flows(void **state)
+{
+	struct np_ucp_order order = { .full = false };
+	struct np_ucp_spec spec = spec_of(&order);
+
+	(void)state;
+	assert_int_equal(np_ucp_flow_length(&spec, 8 << 20, 300000), 1788);
+	assert_int_equal(np_ucp_flow_length(&spec, 1 << 20, 300000), 2861);
+	assert_int_equal(np_ucp_flow_length(&spec, 8 << 20, 12500), 74);
+	assert_int_equal(np_ucp_flow_length(&spec, 8 << 20, 2000), 35);
+	assert_int_equal(np_ucp_flow_length(&spec, 8 << 20, 50), 2);
+	assert_int_equal(np_ucp_flow_length(&spec, 8 << 20, 0), 2);
+	assert_int_equal(np_ucp_flow_length(&spec, 8, 1e9), 100000);
+	spec.full = true;
+	assert_int_equal(np_ucp_flow_length(&spec, 8 << 20, 300000), 3576);
+}
+
 static void one_process_serves_twice(void **state)
 {
 	struct np_ucp_order order = { .base = 1 };
@@ -228,6 +269,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(messages_go_both_ways),
+		cmocka_unit_test(one_process_is_enough),
+		cmocka_unit_test(lengths_of_flows),
 		cmocka_unit_test(one_process_serves_twice),
 		cmocka_unit_test(the_other_process_ends),
 		cmocka_unit_test(the_other_process_refuses),

@@ -45,6 +45,10 @@ say "all ports"
 rung 0 verbs
 holds '[.selftest[] | select(.status == "ok") | .device] == ["mlx5_0:1", "mlx5_1:1"]'
 
+say "UCX over the same port: its counters tell"
+rung 0 rc --device mlx5_0:1
+holds '.selftest[0] | (.message | contains("the port counted")) and (.counters | .moved_bytes > 100000000 and .xmit_bytes >= .moved_bytes and .rcv_bytes >= .moved_bytes)'
+
 say "memlock"
 (
 	ulimit -l 64
