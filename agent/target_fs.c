@@ -43,10 +43,13 @@ bool np_target_fs_is_network(uint32_t type)
  * and of FUSE the kernel knows no more than that it is FUSE. */
 static bool name_is_network(const char *name, size_t len)
 {
-	static const char *const names[] = { "9p", "fuse.glusterfs", "fuse.sshfs", "nfs", "nfs4" };
+	static const char *const names[] = { "9p", "glusterfs", "sshfs", "nfs", "nfs4" };
+	static const char fuse[] = "fuse.";
+	size_t prefix = len >= strlen(fuse) && np_starts_with(name, fuse) ? strlen(fuse) : 0;
 
 	for (size_t i = 0; i < NP_ARRAY_SIZE(names); i++)
-		if (strlen(names[i]) == len && memcmp(name, names[i], len) == 0)
+		if (strlen(names[i]) == len - prefix &&
+		    memcmp(name + prefix, names[i], len - prefix) == 0)
 			return true;
 	return false;
 }
