@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "agent/target_open.h"
@@ -76,13 +75,11 @@ static int read_job(void *arg, struct np_buf *out)
 	struct answer answer;
 	np_auto_buf struct np_buf content = { 0 };
 	_cleanup_close_ int home = -1;
-	struct statfs fs;
 
 	memset(&answer, 0, sizeof(answer));
 	home = open_home(job->file, &answer.look);
 	if (home >= 0) {
-		answer.network_fs =
-			fstatfs(home, &fs) == 0 && np_target_fs_is_network((uint32_t)fs.f_type);
+		answer.network_fs = np_target_is_network(home);
 		np_target_look_at(home, job->name, &job->file->uid, &answer.look);
 		if (answer.look.status == NP_TARGET_PRESENT)
 			np_target_read_at(home, job->name, &answer.look, &content);
