@@ -202,8 +202,11 @@ static int one_child(struct work *work)
 	_cleanup_free_ json_t **got = calloc(work->n, sizeof(json_t *));
 	const char *rung = work->steps[0].rung;
 	const json_t *last = NULL;
-	int r = got ? run_child(work, &result) : np_err_nomem(work->err);
+	int r;
 
+	if (!got)
+		return np_err_nomem(work->err);
+	r = run_child(work, &result);
 	if (r < 0)
 		return r;
 	memcpy(got, work->got, work->n * sizeof(json_t *));
