@@ -108,6 +108,14 @@ bool softib_is_active(struct rxe_dev *rxe)
 	return READ_ONCE(rxe->port.attr.state) == IB_PORT_ACTIVE;
 }
 
+/* Subnet management needs no more than a link (IBTA 7.2.7). */
+static bool carries(struct rxe_dev *rxe, struct rxe_qp *qp)
+{
+	if (qp_type(qp) == IB_QPT_SMI)
+		return READ_ONCE(rxe->port.attr.state) != IB_PORT_DOWN;
+	return softib_is_active(rxe);
+}
+
 static void count(atomic64_t *packets, atomic64_t *bytes, struct rxe_pkt_info *pkt)
 {
 	atomic64_inc(packets);
@@ -156,11 +164,17 @@ static bool ask_sm(struct rxe_dev *rxe, struct rxe_qp *qp, struct sk_buff *skb,
 	struct ipv6hdr *ip = ipv6_hdr(skb);
 	u8 *mad = payload_addr(pkt);
 
-	if (!softib_sa_is_on() || qp_type(qp) != IB_QPT_GSI ||
-	    payload_size(pkt) < IB_MGMT_MAD_SIZE || mad[1] != IB_MGMT_CLASS_SUBN_ADM ||
-	    (mad[3] & IB_MGMT_METHOD_RESP))
+	if (!softib_sa_is_on() || payload_size(pkt) < IB_MGMT_MAD_SIZE)
 		return false;
-	softib_sa_answer(rxe, mad);
+	if (qp_type(qp) == IB_QPT_SMI) {
+		if (!softib_sm_answer(mad))
+			return false;
+	} else if (qp_type(qp) != IB_QPT_GSI || mad[1] != IB_MGMT_CLASS_SUBN_ADM ||
+		   (mad[3] & IB_MGMT_METHOD_RESP)) {
+		return false;
+	} else {
+		softib_sa_answer(rxe, mad);
+	}
 	swap(ip->saddr, ip->daddr);
 	return true;
 }
@@ -172,7 +186,7 @@ int softib_transmit(struct rxe_dev *rxe, struct rxe_qp *qp, struct sk_buff *skb,
 	unsigned int slot = softib_slot_of(&ipv6_hdr(skb)->daddr);
 	struct rxe_dev *to;
 
-	if (!softib_is_active(rxe))
+	if (!carries(rxe, qp))
 		goto drop;
 	count(&rxe->softib.xmit_packets, &rxe->softib.xmit_bytes, pkt);
 	if (ipv6_hdr(skb)->daddr.s6_addr[0] == 0xff) {
@@ -187,7 +201,7 @@ int softib_transmit(struct rxe_dev *rxe, struct rxe_qp *qp, struct sk_buff *skb,
 	to = softib_get_slot(slot);
 	if (!to)
 		goto drop;
-	if (!softib_is_active(to)) {
+	if (!carries(to, qp)) {
 		ib_device_put(&to->ib_dev);
 		goto drop;
 	}
