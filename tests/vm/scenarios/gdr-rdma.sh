@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2016
+# shellcheck shell=bash disable=SC2016,SC2034 # jq has its own $; AS is for lib.sh
 # SPDX-License-Identifier: MIT
 # The rung gdr_rdma on a software HCA and a FAKE GPU, whose memory is the host's (tests/fake):
 # that it registers, moves, verifies and judges. Nothing is proven of GPUDirect RDMA itself.

@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2016
+# shellcheck shell=bash disable=SC2016,SC2034 # jq has its own $; AS is for lib.sh
 # SPDX-License-Identifier: MIT
 # The rung umad over queue pair 0: the port answers for itself what the kernel and smpquery
 # show, and what is wrong with it has a code of its own: link, state, subnet manager,

@@ -1,8 +1,8 @@
-# shellcheck shell=bash disable=SC2016
+# shellcheck shell=bash disable=SC2016,SC2034 # jq has its own $; AS is for lib.sh
 # SPDX-License-Identifier: MIT
 # nodeprep-selftest verbs by itself: on one port and between two, as nobody, and each thing
-# that may be in its way: memlock, permission, port, peer, driver library, GID. On InfiniBand,
-# and on RoCE (a stock rdma_rxe device).
+# that may be in its way: memlock, permission, port, peer, driver library, GID. The scenario
+# roce does it on RoCE.
 # boot: rungs
 # seconds: 480
 # hw: no, it calls the self-test's program with software HCAs
@@ -76,18 +76,3 @@ wait "$running" || code=$?
 code_is selftest.verbs.no_path fail
 holds '.selftest[0].message | contains("transport retry counter exceeded")'
 softib_set mlx5_1 state ACTIVE
-
-say "RoCE"
-ip link add eth9 type dummy
-ip addr add 10.9.0.1/24 dev eth9
-ip link set eth9 up
-modprobe rdma_rxe
-rdma link add rocep1s0 type rxe netdev eth9
-wait_for 5 test -e /sys/class/infiniband/rocep1s0/ports/1/state
-must 0 ibv_devinfo -v -d rocep1s0
-rung 0 verbs --device rocep1s0:1
-holds '.selftest[0] | .transport == "verbs RoCE rocep1s0:1"'
-rung 1 verbs --device mlx5_0:1 --peer rocep1s0:1
-code_is selftest.verbs.unlike fail
-rung 1 umad --device rocep1s0:1
-code_is selftest.umad.not_infiniband skip

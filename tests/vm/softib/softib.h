@@ -25,6 +25,8 @@ struct softib {
 	u16 speed;     /* enum ib_port_speed */
 	u8 phys_state; /* 0: as the state implies */
 	u32 smi_index; /* of queue pair 0; 0: none */
+	u16 corrupt;   /* each so many large packets that are sent lose a bit; 0: none */
+	atomic_t large_packets;
 	struct platform_device *parent;
 	struct dentry *dir;
 	atomic64_t xmit_packets, rcv_packets, xmit_bytes, rcv_bytes;
@@ -35,6 +37,7 @@ struct softib {
 #define SOFTIB_NO_SLOT 0xfffe /* for a lid that nobody has */
 #define SOFTIB_SM_LID  1
 #define SOFTIB_PKEYS   16
+#define SOFTIB_LARGE   1024 /* bytes of a packet that may be corrupted */
 
 /* softib_fabric.c: who is where. _get gives a reference on the ib_device, or NULL. */
 int softib_join(struct rxe_dev *rxe);

@@ -122,6 +122,18 @@ static void count(atomic64_t *packets, atomic64_t *bytes, struct rxe_pkt_info *p
 	atomic64_add(pkt->paylen, bytes);
 }
 
+/* Breaks a bit of user data, in the middle of a packet and so behind all headers. Whoever sends
+ * it again sends it whole: the packet is a copy of what is in memory. */
+static void corrupt(struct rxe_dev *rxe, struct rxe_qp *qp, struct rxe_pkt_info *pkt)
+{
+	u16 each = READ_ONCE(rxe->softib.corrupt);
+
+	if (!each || qp_type(qp) != IB_QPT_RC || pkt->paylen < SOFTIB_LARGE ||
+	    atomic_inc_return(&rxe->softib.large_packets) % each)
+		return;
+	((u8 *)payload_addr(pkt))[payload_size(pkt) / 2] ^= 0x10;
+}
+
 /* Hands @skb to @to, whose reference goes with it. rxe_rcv expects what a UDP socket
  * would give: the packet without its IPv6 and UDP headers. */
 static void deliver(struct rxe_dev *to, struct sk_buff *skb, const struct rxe_pkt_info *pkt)
@@ -189,6 +201,7 @@ int softib_transmit(struct rxe_dev *rxe, struct rxe_qp *qp, struct sk_buff *skb,
 	if (!carries(rxe, qp))
 		goto drop;
 	count(&rxe->softib.xmit_packets, &rxe->softib.xmit_bytes, pkt);
+	corrupt(rxe, qp, pkt);
 	if (ipv6_hdr(skb)->daddr.s6_addr[0] == 0xff) {
 		multicast(rxe, skb, pkt);
 		return 0;
