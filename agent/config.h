@@ -97,6 +97,7 @@ struct np_config {
 
 	struct np_ucx_input ucx; /* profile, tls and net_devices only */
 	char *ucx_tls, *ucx_net_devices;
+	char *ucx_modulefile; /* written in the place of the profile scripts; NULL = none */
 
 	bool memlock_keep;     /* nothing is written for memlock, nor judged */
 	uint64_t memlock;      /* bytes, or NP_UNLIMITED: for logins, and asked of services */

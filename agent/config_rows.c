@@ -162,6 +162,8 @@ int np_config_rows(const struct np_config *cfg, struct np_config_row **out, size
 		add(&rows, "ucx", "tls", "%s", cfg->ucx_tls);
 	if (cfg->ucx_net_devices)
 		add(&rows, "ucx", "net_devices", "%s", cfg->ucx_net_devices);
+	if (cfg->ucx_modulefile)
+		add(&rows, "ucx", "modulefile", "%s", cfg->ucx_modulefile);
 	for (size_t i = 0; i < cfg->n_floors; i++)
 		add(&rows, "selftest", cfg->floors[i].key, "%g", cfg->floors[i].min_MBps);
 	add_limits(&rows, cfg);
