@@ -68,6 +68,7 @@ struct np_want_dask {
 	int connect_timeout_s;	  /* 0 = Dask's own */
 	enum np_choice nvlink, cuda_context;
 	bool find_forks; /* UCX_IB_FORK_INIT=n */
+	bool per_gpu;	 /* a worker for each GPU, with the ports nearest to it */
 };
 
 struct np_config {

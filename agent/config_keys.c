@@ -324,6 +324,7 @@ static const struct key {
 	{ "dask", "nvlink", np_config_set_dask_nvlink },
 	{ "dask", "create_cuda_context", np_config_set_dask_context },
 	{ "dask", "find_forks", np_config_set_dask_forks },
+	{ "dask", "per_gpu", np_config_set_dask_per_gpu },
 };
 
 /* A name that ends in RUNG stands for one of each rung. */

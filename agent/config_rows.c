@@ -123,6 +123,7 @@ static void add_dask(struct rows *rows, const struct np_want_dask *dask)
 		add(rows, "dask", "connect_timeout", "%d", dask->connect_timeout_s);
 	add(rows, "dask", "nvlink", "%s", np_choice_names[dask->nvlink]);
 	add(rows, "dask", "create_cuda_context", "%s", np_choice_names[dask->cuda_context]);
+	add(rows, "dask", "per_gpu", "%s", dask->per_gpu ? "yes" : "no");
 	add(rows, "dask", "find_forks", "%s", dask->find_forks ? "yes" : "no");
 }
 

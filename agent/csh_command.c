@@ -69,6 +69,8 @@ static void unsetenv_command(struct np_sh_text *t, enum np_sh_mode mode,
 			set_env(t, mode, w->v[i].line, np_sh_text_of(&w->v[i]), NULL, false);
 			continue;
 		}
+		/* a search for each that is there */
+		t->sh->steps += (int)n;
 		for (size_t k = 0; k < n; k++)
 			if (np_settings_find(out, out->v[k].name, NULL) == &out->v[k] &&
 			    fnmatch(np_sh_text_of(&w->v[i]), out->v[k].name, 0) == 0)

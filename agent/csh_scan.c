@@ -116,7 +116,8 @@ static enum np_sh_tri condition(struct np_sh_text *t, enum np_sh_mode mode,
 		return NP_SH_UNKNOWN;
 	met = np_csh_expression(t->sh, w, at + 2, *rest - 1, &faulty);
 	if (faulty && np_csh_is_live(mode)) {
-		np_sh_note(t, w->v[at].line, "a variable that is not set ends the start files here");
+		np_sh_note(t, w->v[at].line,
+			   "a variable that is not set ends the start files here");
 		np_csh_leave(t, mode, true);
 		return NP_SH_NO;
 	}
@@ -239,7 +240,8 @@ static void block(struct np_sh_text *t, enum np_sh_mode mode, const char *const 
 		char end[3];
 		bool more = *before && strchr("&|", *before);
 
-		if (t->sh->steps++ >= STEPS_MAX) {
+		/* what was read up to there counts */
+		if (t->sh->steps++ >= STEPS_MAX || t->sh->out->failed) {
 			t->sh->out->failed = true;
 			t->pos = t->len;
 			break;

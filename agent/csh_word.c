@@ -18,15 +18,31 @@ bool np_csh_is(const struct np_sh_word *word, const char *text)
 void np_csh_set(struct np_sh_text *t, enum np_sh_mode mode, int line, const char *name,
 		const char *value, bool opaque)
 {
+	struct np_settings *vars = &t->sh->vars;
 	struct np_setting *s;
 
 	if (mode != NP_SH_RUN && mode != NP_SH_MAYBE)
 		return;
-	s = np_settings_add(&t->sh->vars, name, value, t->file, line,
+	s = np_settings_add(vars, name, value, t->file, line,
 			    mode == NP_SH_RUN ? NP_SETTING_TAKEN : NP_SETTING_MAYBE);
-	if (s)
-		s->opaque = opaque && value;
-	t->sh->out->failed |= t->sh->vars.failed;
+	t->sh->out->failed |= vars->failed;
+	if (!s)
+		return;
+	s->opaque = opaque && value;
+	/* one of each name, what it was before is nothing to anybody: a loop sets it often */
+	for (size_t i = 0; i + 1 < vars->n; i++) {
+		struct np_setting old = vars->v[i];
+
+		if (strcmp(old.name, s->name) != 0)
+			continue;
+		vars->v[i] = *s;
+		*s = old;
+		vars->n--;
+		free(old.name);
+		free(old.value);
+		free(old.file);
+		return;
+	}
 }
 
 /* What the shell itself sets. */
@@ -49,8 +65,8 @@ static bool look_builtin(const struct np_sh *sh, const char *name, struct np_sh_
 void np_csh_look(const struct np_sh *sh, const char *name, struct np_sh_look *out)
 {
 	*out = (struct np_sh_look){ NP_SH_UNKNOWN, NP_SH_UNKNOWN, NULL };
-	for (size_t i = sh->vars.n; i > 0; i--) {
-		const struct np_setting *s = &sh->vars.v[i - 1];
+	for (size_t i = 0; i < sh->vars.n; i++) {
+		const struct np_setting *s = &sh->vars.v[i];
 
 		if (strcmp(s->name, name) != 0)
 			continue;

@@ -405,6 +405,9 @@ int np_observe(struct np_config *cfg, enum np_observe_scope scope, struct np_fac
 	if (r < 0)
 		return r;
 	observe_gdrdrv(cfg, facts);
+	/* which HCA is near to which GPU goes into a file */
+	if (cfg->dask.enabled && cfg->dask.per_gpu && facts->gpus.n > 0)
+		np_observe_pci(facts);
 	if (cfg->dask.enabled)
 		np_dask_versions_observe(cfg->dask.prefix, &facts->dask);
 	r = observe_limits(cfg, facts, err);
