@@ -154,7 +154,8 @@ def test_scheduler_and_worker_run_a_task(node):
     one.write(CONF, "[dask]\nenabled = yes\nprotocol = tcp\nscheduler_address = %s\n" % ADDRESS)
     one.apply()
     one.text("mkdir", "-p", "/tmp/scheduler", "/tmp/worker")
-    running = [one.spawn(*command(name), *options, cwd=folder,
+    one.text("chown", "alice", "/tmp/scheduler", "/tmp/worker")
+    running = [one.spawn(*command(name), *options, cwd=folder, user="alice",
                          only_env=dict(unit_environment(one, name), HOME=folder))
                for name, folder, options in (
                    (SCHEDULER, "/tmp/scheduler", ["--no-dashboard"]),
