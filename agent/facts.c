@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <linux/rtnetlink.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include "agent/plan.h"
 #include "agent/select.h"
 #include "base/child.h"
+#include "base/trust.h"
 #include "base/user.h"
 
 /* ---- netdevs ---- */
@@ -286,6 +288,14 @@ static struct np_file_fact *add_file(struct np_facts *facts, enum np_file_role r
 	return v;
 }
 
+const struct np_file_fact *np_facts_file(const struct np_facts *facts, enum np_file_role role)
+{
+	for (size_t i = 0; i < facts->n_files; i++)
+		if (facts->files[i].role == role)
+			return &facts->files[i];
+	return NULL;
+}
+
 static int add_home(struct np_facts *facts, const char *name, struct np_err *err)
 {
 	np_auto_user struct np_user user = { 0 };
@@ -326,6 +336,53 @@ static int observe_homes(const struct np_config *cfg, struct np_facts *facts, st
 	return 0;
 }
 
+static void refuse(struct np_target_file *f, const char *hint, const char *what, const char *why)
+{
+	f->status = NP_TARGET_REFUSED;
+	f->num = -EPERM;
+	snprintf(f->reason, sizeof(f->reason), "%s%s", what, why);
+	np_strcpy(f->hint, sizeof(f->hint), hint);
+}
+
+/* Its place is the site's choice: nobody but root may write there, and what somebody else
+ * has written stays. */
+static int observe_modulefile(struct np_facts *facts, enum np_file_role role, const char *path,
+			      struct np_err *err)
+{
+	struct np_file_fact *fact = add_file(facts, role);
+	char which[NP_UCX_MODULEFILE_MAX + 1], shown[100];
+	struct np_target_file *f;
+
+	if (!fact || np_target_file_init_etc(&fact->file, path) < 0)
+		return np_err_nomem(err);
+	f = &fact->file;
+	np_target_file_read(f);
+	if (np_path_trusted(path, which, sizeof(which)) == -EPERM)
+		refuse(f, "give it to root alone, or set [ucx] modulefile to a folder that is so",
+		       np_printable(which, shown, sizeof(shown)),
+		       " can be changed by others than root");
+	else if (f->status == NP_TARGET_PRESENT && !np_ucx_is_ours(f->content.data))
+		refuse(f, "set [ucx] modulefile to a file of its own, or remove this one", "",
+		       "nodeprep did not write it");
+	return 0;
+}
+
+static int observe_modulefiles(const struct np_config *cfg, struct np_facts *facts,
+			       struct np_err *err)
+{
+	const struct np_file_fact *env = np_facts_file(facts, NP_ROLE_UCX_ENV);
+	_cleanup_free_ char *old = NULL;
+	int r = 0;
+
+	if (env && env->file.status == NP_TARGET_PRESENT)
+		old = np_ucx_env_modulefile(env->file.content.data, env->file.content.len);
+	if (cfg->ucx_modulefile)
+		r = observe_modulefile(facts, NP_ROLE_MODULEFILE, cfg->ucx_modulefile, err);
+	if (r == 0 && old && !np_streq(old, cfg->ucx_modulefile))
+		r = observe_modulefile(facts, NP_ROLE_MODULEFILE_OLD, old, err);
+	return r;
+}
+
 int np_facts_observe_files(const struct np_config *cfg, struct np_facts *facts, struct np_err *err)
 {
 	static const struct {
@@ -354,7 +411,7 @@ int np_facts_observe_files(const struct np_config *cfg, struct np_facts *facts, 
 			return np_err_nomem(err);
 		np_target_file_read(&fact->file);
 	}
-	return 0;
+	return observe_modulefiles(cfg, facts, err);
 }
 
 /* What the site's own files say, which decides whether there is anything to write. */
@@ -451,6 +508,9 @@ int np_observe(struct np_config *cfg, enum np_observe_scope scope, struct np_fac
 	if (r < 0)
 		return r;
 	observe_gdrdrv(cfg, facts);
+	/* which HCA is near to which GPU goes into a file */
+	if (cfg->dask.enabled && cfg->dask.per_gpu && facts->gpus.n > 0)
+		np_observe_pci(facts);
 	if (cfg->dask.enabled)
 		np_dask_versions_observe(cfg->dask.prefix, &facts->dask);
 	r = observe_limits(cfg, facts, err);

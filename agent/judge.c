@@ -255,6 +255,10 @@ static bool is_written(const struct np_config *cfg, const struct np_facts *facts
 		return true;
 	if (role == NP_ROLE_DASK_YAML || role == NP_ROLE_DASK_ENV)
 		return cfg->dask.enabled;
+	if (role == NP_ROLE_MODULEFILE_OLD)
+		return true;
+	if (role == NP_ROLE_PROFILE_SH || role == NP_ROLE_PROFILE_CSH)
+		return cfg->ucx.profile != NP_UCX_OFF && !cfg->ucx_modulefile;
 	return role == NP_ROLE_NCCL_HOME || cfg->ucx.profile != NP_UCX_OFF;
 }
 
