@@ -373,8 +373,8 @@ static int prove_size(struct copier *c, size_t size, double *put_us, double *get
 
 static bool takes(const struct copier *c, uint64_t size)
 {
-	size_t most = c->attr.cap.flags & UCT_IFACE_FLAG_GET_SHORT ? c->attr.cap.get.max_short :
-								     c->attr.cap.get.max_bcopy;
+	size_t most = (c->attr.cap.flags & UCT_IFACE_FLAG_GET_SHORT) ? c->attr.cap.get.max_short :
+								       c->attr.cap.get.max_bcopy;
 
 	return size <= MEMORY_BYTES && size <= c->attr.cap.put.max_short && size <= most;
 }
