@@ -52,14 +52,17 @@ static int stroke(struct np_ucp_side *side, struct np_err *err)
 	return ret;
 }
 
-/* The answer is there: the answer to it. */
+/* The message is there: the answer to it, and only then the place for the next one, for which
+ * there is time while the answer travels. */
 static int answer(struct np_ucp_side *side, bool last, struct np_err *err)
 {
 	int ret = wait_for(side, &side->receive, err);
 
+	if (ret == 0)
+		ret = stroke(side, err);
 	if (ret == 0 && !last)
 		np_ucp_rally_ready(side);
-	return ret == 0 ? stroke(side, err) : ret;
+	return ret;
 }
 
 int np_ucp_rally_return(struct np_ucp_side *side, size_t n, struct np_err *err)
@@ -79,8 +82,9 @@ static int serve(struct np_ucp_side *side, struct np_ucp_side *other, size_t n, 
 	int ret = 0;
 
 	for (size_t i = 0; i < n && ret == 0; i++) {
-		np_ucp_rally_ready(side);
 		ret = stroke(side, err);
+		if (ret == 0)
+			np_ucp_rally_ready(side);
 		if (ret == 0 && other)
 			ret = answer(other, i + 1 == n, err);
 		if (ret == 0)
