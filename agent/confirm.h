@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NP_AGENT_CONFIRM_H
+#define NP_AGENT_CONFIRM_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+
+/*
+ * Who takes a run back that nobody confirms: a child in a session of its own, without
+ * descriptors, terminal or lock, deaf to SIGHUP, started before the run's first change. It
+ * sleeps until @deadline_ms (CLOCK_BOOTTIME), or as long as the journal says by then; at
+ * SIGTERM (the end of its session, a shutdown) it does so at once, since then nobody would
+ * later. It ends when the run's journal is gone. What kills it outright leaves the journal to
+ * the next nodeprep. It reports to syslog.
+ * Returns 0, or a negative errno with message ("internal.child").
+ */
+int np_confirm_start(const char *run, int64_t deadline_ms, pid_t *guard,
+		     struct np_err *err) np_must_check;
+
+/* The run is over: the child need not wait. 0 = there is none. */
+void np_confirm_stop(pid_t guard);
+
+#endif
