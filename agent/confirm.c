@@ -50,7 +50,7 @@ static bool is_over(void)
 }
 
 /* Returns false when the run is over. */
-static bool sleep_until(int64_t deadline_ms, bool *begun)
+static bool sleep_until(int64_t deadline_ms)
 {
 	while (!told_to_end && np_boot_ms() < deadline_ms) {
 		int64_t wake = np_boot_ms() + STEP_MS;
@@ -59,9 +59,7 @@ static bool sleep_until(int64_t deadline_ms, bool *begun)
 		wake = wake < deadline_ms ? wake : deadline_ms;
 		at = (struct timespec){ .tv_sec = wake / 1000, .tv_nsec = wake % 1000 * 1000000 };
 		clock_nanosleep(CLOCK_BOOTTIME, TIMER_ABSTIME, &at, NULL);
-		if (!is_over())
-			*begun = true;
-		else if (*begun)
+		if (is_over())
 			return false;
 	}
 	return true;
@@ -102,14 +100,11 @@ static int64_t look(const char *name)
 
 static void guard_run(const char *name, int64_t deadline_ms)
 {
-	/* the journal is written after the child was started: it is not missed before that */
-	bool begun = false;
-
 	while (deadline_ms) {
 		_cleanup_close_ int lock = -1;
 		struct np_err err;
 
-		if (!sleep_until(deadline_ms, &begun))
+		if (!sleep_until(deadline_ms))
 			return;
 		lock = np_lock(LOCK_TIMEOUT_S, &err);
 		if (lock == -EBUSY)

@@ -10,9 +10,9 @@
 
 /*
  * Who takes a run back that nobody confirms: a child in a session of its own, without
- * descriptors, terminal or lock, deaf to SIGHUP, started before the run's first change. It
- * sleeps until @deadline_ms (CLOCK_BOOTTIME), or as long as the journal says by then; at
- * SIGTERM (the end of its session, a shutdown) it does so at once, since then nobody would
+ * descriptors, terminal or lock, deaf to SIGHUP, started when the journal is written and
+ * nothing is changed yet. It sleeps until @deadline_ms (CLOCK_BOOTTIME), or as long as the
+ * journal says by then; at SIGTERM (the end of its session, a shutdown) it does so at once, since then nobody would
  * later. It ends when the run's journal is gone. What kills it outright leaves the journal to
  * the next nodeprep. It reports to syslog.
  * Returns 0, or a negative errno with message ("internal.child").

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/execute.h"
+#include "agent/record.h"
 
 static int look_at_file(const struct np_action *a, struct np_now *out)
 {
@@ -146,6 +147,7 @@ static bool is_netdev(const struct np_now *now, const struct np_action *a, bool 
 {
 	const struct np_netdev *dev = np_netdevs_find(&now->netdevs, a->ifname);
 	uint32_t value = after ? a->to_value : a->from_value;
+	const struct np_netdev_addr *addr;
 
 	if (!dev)
 		return false;
@@ -155,8 +157,10 @@ static bool is_netdev(const struct np_now *now, const struct np_action *a, bool 
 		return dev->mtu == value;
 	if (a->kind == NP_ACTION_LINK)
 		return !(dev->flags & IFF_UP) == !value;
-	return (find_addr(dev, &a->addr.inet) != NULL) ==
-	       ((a->kind == NP_ACTION_ADDR_ADD) == after);
+	addr = find_addr(dev, &a->addr.inet);
+	if ((a->kind == NP_ACTION_ADDR_ADD) != after)
+		return !addr;
+	return addr && np_addr_same_entry(addr, &a->addr);
 }
 
 static bool is_side(const struct np_now *now, const struct np_action *a, bool after)

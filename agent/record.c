@@ -36,7 +36,10 @@ bool np_action_is_void(const struct np_action *a)
 	if (a->kind == NP_ACTION_GDRDRV_NODE)
 		return a->had_old == a->has_new &&
 		       (!a->has_new || same_attr(&a->attr, &a->new_attr));
-	return a->from_value == a->to_value;
+	if (a->from_value != a->to_value)
+		return false;
+	/* the kernel changes the MTU with the mode */
+	return a->kind != NP_ACTION_MODE || !a->old_mtu || a->old_mtu == a->restore_mtu;
 }
 
 /* ---- shared files ---- */
@@ -219,19 +222,47 @@ static int merge_into(struct np_action *e, const struct np_action *a, struct np_
 		e->from_value = e->to_value = a->to_value;
 		return 0;
 	}
-	if (a->from_value != e->to_value) {
+	if (a->from_value != e->to_value)
+		e->from_value = a->from_value;
+	e->to_value = a->to_value;
+	e->ifindex = a->ifindex;
+	return 0;
+}
+
+static bool is_mode_or_mtu(const struct np_action *a)
+{
+	return a->kind == NP_ACTION_MODE || a->kind == NP_ACTION_MTU;
+}
+
+/* One entry for both, since one changes the other: what they were, and what we left them as. */
+static void merge_mode_and_mtu(struct np_action *e, const struct np_action *a)
+{
+	e->ifindex = a->ifindex;
+	if (a->kind == NP_ACTION_MTU && e->kind == NP_ACTION_MODE) {
+		e->restore_mtu = a->to_value;
+		return;
+	}
+	if (a->kind == NP_ACTION_MTU) {
+		if (a->from_value != e->to_value)
+			e->from_value = a->from_value;
+		e->to_value = a->to_value;
+		return;
+	}
+	if (e->kind == NP_ACTION_MTU) {
+		e->kind = NP_ACTION_MODE;
+		e->old_mtu = a->old_mtu && a->old_mtu != e->to_value ? a->old_mtu : e->from_value;
+		e->from_value = a->from_value;
+	} else if (a->from_value != e->to_value) {
 		e->from_value = a->from_value;
 		e->old_mtu = a->old_mtu;
 	}
 	e->to_value = a->to_value;
 	e->restore_mtu = a->restore_mtu;
-	e->ifindex = a->ifindex;
-	return 0;
 }
 
-static bool same_entry(const struct np_netdev_addr *a, const struct np_netdev_addr *b)
+bool np_addr_same_entry(const struct np_netdev_addr *a, const struct np_netdev_addr *b)
 {
-	return a->has_broadcast == b->has_broadcast &&
+	return np_inet_equal(&a->inet, &b->inet) && a->has_broadcast == b->has_broadcast &&
 	       (!a->has_broadcast || memcmp(a->broadcast, b->broadcast, 4) == 0) &&
 	       a->scope == b->scope && a->has_peer == b->has_peer &&
 	       (!a->has_peer || memcmp(a->peer, b->peer, sizeof(a->peer)) == 0) &&
@@ -248,7 +279,7 @@ static int merge_addr(struct np_actions *base, const struct np_action *a)
 			continue;
 		if (e->kind == a->kind)
 			return 0;
-		if (!same_entry(&e->addr, &a->addr) && a->kind == NP_ACTION_ADDR_ADD)
+		if (!np_addr_same_entry(&e->addr, &a->addr) && a->kind == NP_ACTION_ADDR_ADD)
 			break;
 		drop(base, i);
 		return 0;
@@ -259,11 +290,16 @@ static int merge_addr(struct np_actions *base, const struct np_action *a)
 static int merge_one(struct np_actions *base, const struct np_action *a, struct np_err *err)
 {
 	for (size_t i = 0; i < base->n; i++) {
-		int r;
+		int r = 0;
 
-		if (!np_action_same_object(&base->v[i], a))
+		if (is_mode_or_mtu(a) ? !is_mode_or_mtu(&base->v[i]) ||
+						!np_streq(base->v[i].ifname, a->ifname) :
+					!np_action_same_object(&base->v[i], a))
 			continue;
-		r = merge_into(&base->v[i], a, err);
+		if (is_mode_or_mtu(a))
+			merge_mode_and_mtu(&base->v[i], a);
+		else
+			r = merge_into(&base->v[i], a, err);
 		if (r == 0 && np_action_is_void(&base->v[i]))
 			drop(base, i);
 		return r;
@@ -324,6 +360,7 @@ static size_t reached(const struct np_actions *list, size_t first, const struct 
 		span.old_content = start->old_content;
 		span.attr = start->attr;
 		span.from_value = start->from_value;
+		span.old_mtu = start->old_mtu;
 		if (!np_action_is_void(&span))
 			last = i;
 	}
@@ -337,14 +374,14 @@ static bool is_gone(const struct np_now *now, const struct np_action *a)
 }
 
 /* The chain from @first to @last as one change, or for an address as its first and last step. */
-static int add_span(const struct np_actions *list, size_t first, size_t last,
-		    struct np_actions *out)
+static int add_span(const struct np_actions *list, const struct np_now *now, size_t first,
+		    size_t last, struct np_actions *out)
 {
 	const struct np_action *a = &list->v[first], *b = &list->v[last];
 	size_t n = out->n;
 
 	if (is_addr(a)) {
-		if (a->kind != b->kind && same_entry(&a->addr, &b->addr))
+		if (a->kind != b->kind && np_addr_same_entry(&a->addr, &b->addr))
 			return 0;
 		if (append(out, a) < 0)
 			return -ENOMEM;
@@ -363,6 +400,9 @@ static int add_span(const struct np_actions *list, size_t first, size_t last,
 		if (copy_buf(&e->new_content, &b->new_content) < 0)
 			return -ENOMEM;
 	}
+	/* the mode is set, and then the MTU: it may have ended between the two */
+	if (a->kind == NP_ACTION_MODE)
+		out->v[n].restore_mtu = np_netdevs_find(&now->netdevs, a->ifname)->mtu;
 	if (np_action_is_void(&out->v[n]))
 		drop(out, n);
 	return 0;
@@ -382,7 +422,7 @@ int np_actions_net(const struct np_actions *actions, const struct np_now *now,
 		if (seen)
 			continue;
 		last = reached(actions, i, now);
-		if (last != SIZE_MAX && add_span(actions, i, last, &net) < 0)
+		if (last != SIZE_MAX && add_span(actions, now, i, last, &net) < 0)
 			return -ENOMEM;
 	}
 	np_actions_done(out);

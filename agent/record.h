@@ -12,6 +12,10 @@ bool np_action_same_object(const struct np_action *a, const struct np_action *b)
 /* Is everything after it as it was before? Addresses: never. */
 bool np_action_is_void(const struct np_action *a);
 
+/* The same address with the same broadcast address, scope, peer and metric: what a revert
+ * has to bring back; not its flags and lifetimes. */
+bool np_addr_same_entry(const struct np_netdev_addr *a, const struct np_netdev_addr *b);
+
 /* A file that others write to as well, and of which nodeprep owns keys only: nccl.conf and
  * .nccl.conf. */
 bool np_file_is_shared(const char *path);

@@ -44,6 +44,8 @@ static int collect(struct revert *rv)
 	struct np_result *result = rv->result;
 	int r = np_run_look(&rv->run, &result->checks, &result->error);
 
+	if (r == 0 && !rv->options->dry_run)
+		np_state_sweep();
 	if (r == 0)
 		r = np_run_load(&rv->run, NP_CHECK_FAIL, &result->checks, &result->error);
 	if (r == 0 && rv->run.found)

@@ -204,13 +204,35 @@ static bool is_ours(const struct plan *p, const char *ifname, const struct np_in
 	return ours;
 }
 
+/* Is it there as it was before our first step on it, or is it absent as it was? */
+static bool is_as_before(const struct plan *p, const struct np_action *a)
+{
+	const struct np_netdev_addr *is = np_now_addr(p->now, a->ifname, &a->addr.inet);
+	size_t i = 0;
+
+	while (!np_action_same_object(&p->changes->v[i], a))
+		i++;
+	if (p->changes->v[i].kind == NP_ACTION_ADDR_ADD)
+		return !is;
+	return is && np_addr_same_entry(is, &p->changes->v[i].addr);
+}
+
+static bool all_as_before(const struct plan *p, const char *ifname)
+{
+	for (size_t i = 0; i < p->changes->n; i++)
+		if (is_addr(&p->changes->v[i]) && np_streq(p->changes->v[i].ifname, ifname) &&
+		    !is_as_before(p, &p->changes->v[i]))
+			return false;
+	return true;
+}
+
 static int swap_addresses(struct plan *p, const struct np_netdev *dev, struct addrs *gone,
 			  struct addrs *back)
 {
 	for (size_t i = 0; i < p->changes->n; i++) {
 		const struct np_action *a = &p->changes->v[i];
 
-		if (!is_addr(a) || !np_streq(a->ifname, dev->name))
+		if (!is_addr(a) || !np_streq(a->ifname, dev->name) || is_as_before(p, a))
 			continue;
 		if (is_ours(p, dev->name, &a->addr.inet) &&
 		    find(gone, &a->addr.inet, false) == gone->n)
@@ -235,7 +257,7 @@ static int revert_addresses(struct plan *p, const char *ifname)
 	struct addrs list, back;
 	size_t room, from = p->out->n;
 
-	if (!dev)
+	if (!dev || all_as_before(p, ifname))
 		return 0;
 	room = dev->n_addrs + p->changes->n + 1;
 	v = calloc(2 * room, sizeof(*v));
@@ -269,6 +291,39 @@ static const struct np_netdev_addr *others_address(const struct plan *p,
 	return NULL;
 }
 
+/* Mode and MTU, which goes with it. */
+static int revert_mode(struct plan *p, const struct np_action *change)
+{
+	const struct np_netdev *dev = np_netdevs_find(&p->now->netdevs, change->ifname);
+	uint32_t mode = dev ? dev->mode : 0;
+	struct np_action *undo;
+
+	if (!dev ||
+	    (mode == change->from_value && (!change->old_mtu || dev->mtu == change->old_mtu ||
+					    change->from_value != change->to_value)))
+		return 0;
+	if (mode != change->to_value || change->from_value == NP_IPOIB_MODE_UNKNOWN ||
+	    (mode == change->from_value && change->restore_mtu &&
+	     dev->mtu != change->restore_mtu)) {
+		keep(p, change, "revert.changed_since", "set it by hand if it has to be another",
+		     "its mode or MTU was changed by somebody since: it is left");
+		return 0;
+	}
+	undo = add_undo(p, change);
+	if (!undo)
+		return np_err_nomem(p->err);
+	undo->ifindex = dev->ifindex;
+	undo->old_mtu = dev->mtu;
+	if (mode != change->from_value)
+		return 0;
+	/* the mode is as it was, the MTU is not */
+	undo->kind = NP_ACTION_MTU;
+	undo->from_value = dev->mtu;
+	undo->to_value = change->old_mtu;
+	undo->old_mtu = undo->restore_mtu = 0;
+	return 0;
+}
+
 static int revert_setting(struct plan *p, const struct np_action *change)
 {
 	const struct np_netdev *dev = np_netdevs_find(&p->now->netdevs, change->ifname);
@@ -280,9 +335,7 @@ static int revert_setting(struct plan *p, const struct np_action *change)
 		return 0;
 	if (!np_now_is_after(p->now, change)) {
 		keep(p, change, "revert.changed_since", "set it by hand if it has to be another",
-		     change->kind == NP_ACTION_MTU ?
-			     "its MTU was changed by somebody since: it is left" :
-			     "its mode was changed by somebody since: it is left");
+		     "its MTU was changed by somebody since: it is left");
 		return 0;
 	}
 	other = change->kind == NP_ACTION_LINK && change->from_value == 0 ? others_address(p, dev) :
@@ -343,6 +396,7 @@ static int revert_one(struct plan *p, size_t index)
 	case NP_ACTION_GDRDRV_NODE:
 		return revert_node(p, change);
 	case NP_ACTION_MODE:
+		return revert_mode(p, change);
 	case NP_ACTION_MTU:
 	case NP_ACTION_LINK:
 		return revert_setting(p, change);

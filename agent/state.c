@@ -186,6 +186,18 @@ void np_state_remove(const char *name)
 	}
 }
 
+void np_state_sweep(void)
+{
+	for (size_t i = 0; i < NP_ARRAY_SIZE(folders); i++) {
+		_cleanup_close_ int fd = open_folder(folders[i], NULL);
+
+		if (fd < 0)
+			continue;
+		np_file_sweep_temp(fd, NP_STATE_JOURNAL);
+		np_file_sweep_temp(fd, NP_STATE_RECORD);
+	}
+}
+
 void np_state_set_aside(const char *name, const char *why, char *as, size_t size)
 {
 	as[0] = '\0';

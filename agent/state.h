@@ -49,6 +49,9 @@ int np_state_write(const struct np_state *st, const char *name, const char *text
 /* Removes it from both folders, as far as it is there; never fails. */
 void np_state_remove(const char *name);
 
+/* Removes what a run that was killed while it wrote such a file left beside it. */
+void np_state_sweep(void);
+
 /* Moves a file that must not be used out of the way, as NAME.WHY-N.json; @as gets the path
  * (or "" where it could not be moved: then it is still not used). */
 void np_state_set_aside(const char *name, const char *why, char *as, size_t size);

@@ -318,4 +318,6 @@ void np_target_file_sweep(const struct np_target_file *f)
 	parent = open_parent(f);
 	if (parent >= 0)
 		np_file_sweep_temp(parent, base_name(f->path));
+	if (f->status == NP_TARGET_ABSENT)
+		drop_dirs(f);
 }

@@ -74,7 +74,8 @@ int np_target_file_write(const struct np_target_file *f, const void *data, size_
 			 const struct np_file_attr *attr_or_null, struct np_err *err) np_must_check;
 
 /* Removes the temporary files for this name that a killed run left, by the identity of
- * the home's owner where it is in one. Never fails. */
+ * the home's owner where it is in one, and where the file was read and is absent the empty
+ * folders that were made for it (f->drop_dir). Never fails. */
 void np_target_file_sweep(const struct np_target_file *f);
 
 /* The uppermost folder above a file in /etc that is missing and that a write would make;

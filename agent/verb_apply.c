@@ -133,12 +133,12 @@ static int record_undo(struct apply *ap, size_t from)
 	int r = np_run_begin(&ap->run, &result->checks, &result->error);
 
 	np_take_originals(&result->actions, from);
-	if (r == 0 && ap->confirm_s && !ap->guard) {
+	if (ap->confirm_s && !ap->run.deadline_ms)
 		ap->run.deadline_ms = np_boot_ms() + ap->confirm_s * 1000LL;
-		r = np_confirm_start(ap->run.run, ap->run.deadline_ms, &ap->guard, &result->error);
-	}
 	if (r == 0)
 		r = np_run_write(&ap->run, NULL, &result->actions, &result->error);
+	if (r == 0 && ap->confirm_s && !ap->guard)
+		r = np_confirm_start(ap->run.run, ap->run.deadline_ms, &ap->guard, &result->error);
 	ap->refused |= r < 0 && r != -ENOMEM;
 	return r;
 }
