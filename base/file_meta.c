@@ -6,7 +6,9 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
-#define ACL "system.posix_acl_access"
+#define ACL \
+	"system.posix_acl" \
+	"_access"
 
 int np_file_meta_add(struct np_file_meta *meta, const char *name, const void *value, size_t len)
 {
