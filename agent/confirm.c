@@ -142,3 +142,37 @@ void np_confirm_stop(pid_t guard)
 	if (guard > 0)
 		kill(guard, SIGTERM);
 }
+
+static int take_back_unconfirmed(struct np_run *run, struct np_result *result)
+{
+	const struct np_revert_options options = { .last = true, .expire = true, .force = true };
+	np_auto_result struct np_result back = { .verb = "revert" };
+	int r = np_revert(&options, &back);
+
+	if (r < 0) {
+		result->error = back.error;
+		np_err_context(&result->error,
+			       "the run before was not confirmed, and cannot be taken back");
+		return r;
+	}
+	np_checks_add(&result->checks, "confirm", "node", NP_CHECK_WARN, "confirm.expired",
+		      "run apply --confirm again, and nodeprep confirm in time",
+		      "the run before was not confirmed in time: its changes (%zu) were taken back",
+		      back.actions.n);
+	np_run_done(run);
+	return np_run_look(run, &result->checks, &result->error);
+}
+
+int np_confirm_settle(struct np_run *run, struct np_result *result)
+{
+	int r = np_run_look(run, &result->checks, &result->error);
+
+	if (r == 0 && np_run_is_pending(run)) {
+		r = np_err_set(&result->error, -EBUSY, "confirm.waiting",
+			       "a run waits to be confirmed, for %lld s more",
+			       (long long)(run->old.deadline_ms - np_boot_ms() + 999) / 1000);
+		np_err_hint(&result->error,
+			    "run nodeprep confirm to keep it, or nodeprep revert --last");
+	}
+	return r == 0 && np_run_is_overdue(run) ? take_back_unconfirmed(run, result) : r;
+}

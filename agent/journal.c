@@ -52,12 +52,12 @@ char *np_journal_text(const struct np_journal *journal)
 
 	if (!actions)
 		return NULL;
-	return np_journal_seal(json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:I, s:b, s:o}", "format",
-					 FORMAT, "kind", "journal", "version", NP_VERSION,
-					 "machine_id", journal->id.machine, "boot_id",
-					 journal->id.boot, "run", journal->run, "confirm_by_ms",
-					 (json_int_t)journal->deadline_ms, "complete",
-					 journal->complete, "actions", actions));
+	return np_journal_seal(
+		json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:I, s:b, s:b, s:o}", "format", FORMAT,
+			  "kind", "journal", "version", NP_VERSION, "machine_id",
+			  journal->id.machine, "boot_id", journal->id.boot, "run", journal->run,
+			  "confirm_by_ms", (json_int_t)journal->deadline_ms, "complete",
+			  journal->complete, "reverts", journal->reverts, "actions", actions));
 }
 
 char *np_record_text(const struct np_record *record)
@@ -206,13 +206,15 @@ int np_journal_parse(const char *text, size_t len, const struct np_state_id *me,
 	deadline = json_object_get(doc, "confirm_by_ms");
 	if (!take_word(doc, "run", journal.run, sizeof(journal.run)) ||
 	    !json_is_integer(deadline) || json_integer_value(deadline) < 0 ||
-	    !json_is_boolean(json_object_get(doc, "complete")))
+	    !json_is_boolean(json_object_get(doc, "complete")) ||
+	    !json_is_boolean(json_object_get(doc, "reverts")))
 		r = damaged(err, "it does not say of which run it is");
 	else
 		r = take_list(doc, "actions", same_boot(&journal.id, me), &journal.actions, err);
 	if (r == 0) {
 		journal.deadline_ms = json_integer_value(deadline);
 		journal.complete = json_is_true(json_object_get(doc, "complete"));
+		journal.reverts = json_is_true(json_object_get(doc, "reverts"));
 		*out = journal;
 		memset(&journal, 0, sizeof(journal));
 	}

@@ -23,6 +23,7 @@ struct np_journal {
 	char run[NP_RUN_ID_LEN];
 	/* apply --confirm: kept only if confirmed by then; CLOCK_BOOTTIME, 0 = no such wish */
 	int64_t deadline_ms;
+	bool reverts;  /* it takes back what is in the record, and nothing else */
 	bool complete; /* the run came to its end, and waits for that */
 	struct np_actions actions;
 };

@@ -50,7 +50,7 @@ static int run(const struct np_cli *cli, struct np_result *result)
 
 	np_config_init(&cfg);
 	/* a fault in a file must not stand in the way of taking back what came of it */
-	r = cli->verb->bit & (NP_VERB_REVERT | NP_VERB_CONFIRM) ?
+	r = cli->verb->bit == NP_VERB_REVERT || cli->verb->bit == NP_VERB_CONFIRM ?
 		    0 :
 		    np_cli_config(cli, &cfg, &result->error);
 	if (r < 0)

@@ -39,6 +39,33 @@ static int add_copy(struct np_actions *to, const struct np_actions *from, struct
 	return 0;
 }
 
+static bool has_object(const struct np_actions *list, const struct np_action *a)
+{
+	for (size_t i = 0; i < list->n; i++)
+		if (np_action_same_object(&list->v[i], a))
+			return true;
+	return false;
+}
+
+/* The last run is the one that was found, unless that was a revert itself: then what it left
+ * to do of the one before it. */
+static int collect_last(struct revert *rv)
+{
+	struct np_err *err = &rv->result->error;
+	int r;
+
+	if (rv->run.found && !rv->run.old.reverts)
+		return add_copy(&rv->changes, &rv->carried, err);
+	r = add_copy(&rv->changes, &rv->run.record.last, err);
+	for (size_t i = 0; i < rv->carried.n && r == 0; i++) {
+		const struct np_actions one = { &rv->carried.v[i], 1 };
+
+		if (has_object(&rv->changes, &rv->carried.v[i]))
+			r = np_record_merge(&rv->changes, &one, err);
+	}
+	return r;
+}
+
 static int collect(struct revert *rv)
 {
 	struct np_result *result = rv->result;
@@ -53,8 +80,7 @@ static int collect(struct revert *rv)
 	if (r < 0)
 		return r;
 	if (rv->options->last)
-		return add_copy(&rv->changes, rv->run.found ? &rv->carried : &rv->run.record.last,
-				&result->error);
+		return collect_last(rv);
 	r = add_copy(&rv->changes, &rv->run.record.base, &result->error);
 	return r < 0 ? r : np_record_merge(&rv->changes, &rv->carried, &result->error);
 }
@@ -74,6 +100,7 @@ static int run_plan(struct revert *rv)
 	struct np_result *result = rv->result;
 	int r = np_netlink_open(&rv->nl, &result->error);
 
+	rv->run.reverts = !rv->run.found || rv->run.old.reverts;
 	np_take_originals(&result->actions, 0);
 	if (r == 0)
 		r = np_run_begin(&rv->run, &result->checks, &result->error);

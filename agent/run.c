@@ -191,6 +191,7 @@ int np_run_write(struct np_run *run, const struct np_actions *before,
 	_cleanup_free_ struct np_action *v = calloc(n + actions->n + 1, sizeof(*v));
 	struct np_journal journal = { .id = run->id,
 				      .deadline_ms = run->deadline_ms,
+				      .reverts = run->reverts,
 				      .actions = { v, n + actions->n } };
 
 	if (!v)
@@ -229,15 +230,16 @@ int np_run_save(struct np_run *run, struct np_err *err)
 	/* an empty one in /run hides what lies in a /var that cannot be written to */
 	if (record->base.n == 0 && record->last.n == 0 && !record->expired[0] &&
 	    !run->state.in_run) {
-		np_state_remove(NP_STATE_RECORD);
+		/* in this order: without a record the journal would be taken for a killed run's */
 		np_state_remove(NP_STATE_JOURNAL);
+		np_state_remove(NP_STATE_RECORD);
 		return 0;
 	}
 	record->id = run->id;
 	text = np_record_text(record);
-	r = text ? 0 : np_err_nomem(err);
-	if (r == 0)
-		r = np_state_write(&run->state, NP_STATE_RECORD, text, strlen(text), err);
+	if (!text)
+		return np_err_nomem(err);
+	r = np_state_write(&run->state, NP_STATE_RECORD, text, strlen(text), err);
 	if (r == 0)
 		np_state_remove(NP_STATE_JOURNAL);
 	return r;

@@ -16,6 +16,7 @@ struct np_run {
 	struct np_state_id id;
 	char run[NP_RUN_ID_LEN]; /* "" until np_run_begin */
 	int64_t deadline_ms;	 /* apply --confirm; else 0 */
+	bool reverts;		 /* it takes back what is in the record */
 	bool look_only;		 /* a preview: nothing is moved aside, swept or removed */
 	struct np_record record; /* empty until np_run_load */
 	bool loaded;

@@ -11,7 +11,6 @@
 #include "agent/lock.h"
 #include "agent/plan.h"
 #include "agent/probe_addresses.h"
-#include "agent/revert.h"
 #include "agent/run.h"
 #include "agent/selftest_run.h"
 #include "agent/wait.h"
@@ -357,42 +356,13 @@ static int run_selftest(struct apply *ap, const struct np_cli *cli)
 	return 0;
 }
 
-/* A run that was to be confirmed and was not. */
-static int take_back_unconfirmed(struct apply *ap)
-{
-	const struct np_revert_options options = { .last = true, .expire = true, .force = true };
-	np_auto_result struct np_result back = { .verb = "revert" };
-	int r = np_revert(&options, &back);
-
-	if (r < 0) {
-		ap->result->error = back.error;
-		np_err_context(&ap->result->error,
-			       "the run before was not confirmed, and cannot be taken back");
-		ap->refused = true;
-		return r;
-	}
-	np_checks_add(&ap->result->checks, "confirm", "node", NP_CHECK_WARN, "confirm.expired",
-		      "run apply --confirm again, and nodeprep confirm in time",
-		      "the run before was not confirmed in time: its changes (%zu) were taken back",
-		      back.actions.n);
-	np_run_done(&ap->run);
-	return np_run_look(&ap->run, &ap->result->checks, &ap->result->error);
-}
-
 /* What did an earlier run leave? One look where it left nothing. */
 static int look_back(struct apply *ap)
 {
-	struct np_err *err = &ap->result->error;
-	int r = np_run_look(&ap->run, &ap->result->checks, err);
+	int r = np_confirm_settle(&ap->run, ap->result);
 
-	if (r == 0 && np_run_is_pending(&ap->run)) {
-		r = np_err_set(err, -EBUSY, "confirm.waiting",
-			       "a run waits to be confirmed, for %lld s more",
-			       (long long)(ap->run.old.deadline_ms - np_boot_ms() + 999) / 1000);
-		np_err_hint(err, "run nodeprep confirm to keep it, or nodeprep revert --last");
-	}
 	ap->refused |= r < 0 && r != -ENOMEM;
-	return r == 0 && np_run_is_overdue(&ap->run) ? take_back_unconfirmed(ap) : r;
+	return r;
 }
 
 /* A killed run is gone on with: its changes become those of this run, which finishes it or

@@ -158,6 +158,27 @@ def test_a_revert_that_is_killed(node, call, nth):
     assert snapshot(one) == before and revert(one).doc["actions"] == []
 
 
+@pytest.mark.parametrize("verb", [["revert", "--last"], ["revert"]])
+@pytest.mark.parametrize("nth", [1, 2, 3])
+def test_a_killed_revert_is_no_run_to_take_back(node, verb, nth):
+    """Its successor goes the same way on, and does not turn round."""
+    one = node("guide.ini")
+    before = snapshot(one)
+    one.write("/etc/nodeprep/nodeprep.conf", "[ucx]\nprofile = off\n")
+    one.apply()
+    one.write("/etc/nodeprep/nodeprep.conf", "[ucx]\nprofile = guide\n")
+    first = snapshot(one)
+    one.apply()
+    kill_at(one, "unlinkat", nth, *verb)
+    if len(verb) == 2:
+        revert(one, "--last")
+        assert snapshot(one) == first
+        assert revert(one, "--last").doc["actions"] == []
+    revert(one)
+    one.text("rm", "-r", "/etc/nodeprep")
+    assert snapshot(one) == before
+
+
 def test_killed_then_refused_by_its_successor(node):
     """A run that cannot finish what was begun takes it back with its own."""
     one = node("guide.ini")

@@ -32,7 +32,7 @@ static char *journal_text(const struct np_state_id *id)
 {
 	np_auto_journal struct np_journal j = { .id = *id, .run = "00ff", .deadline_ms = 12345 };
 
-	j.complete = true;
+	j.complete = j.reverts = true;
 	add_file(&j.actions, "/etc/nccl.conf", "NCCL_DEBUG=WARN\n", "NCCL_DEBUG=WARN\nx\xff");
 	add_mtu(&j.actions);
 	return np_journal_text(&j);
@@ -66,7 +66,7 @@ static void test_round_trip(void **state)
 	assert_int_equal(parse(text, strlen(text), &me, &back, &err), 0);
 	assert_string_equal(back.run, "00ff");
 	assert_int_equal(back.deadline_ms, 12345);
-	assert_true(back.complete);
+	assert_true(back.complete && back.reverts);
 	assert_int_equal(back.actions.n, 2);
 	/* what is read was written for a change that may have happened */
 	assert_int_equal(back.actions.v[0].status, NP_STATUS_DONE);
@@ -130,8 +130,9 @@ static void refused(json_t *doc, int error, const char *code)
 /* A right checksum alone does not make it a journal. */
 static void test_well_summed(void **state)
 {
-	static const char *const keys[] = { "format", "kind",	       "machine_id", "boot_id",
-					    "run",    "confirm_by_ms", "complete",   "actions" };
+	static const char *const keys[] = { "format",	"kind",	   "machine_id",
+					    "boot_id",	"run",	   "confirm_by_ms",
+					    "complete", "reverts", "actions" };
 	_cleanup_free_ char *text = journal_text(&me);
 	json_t *good = json_loads(text, JSON_ALLOW_NUL, NULL), *copy;
 
