@@ -37,6 +37,8 @@ LDOPT := -fsanitize=address,undefined -pie
 else
 OPT := -O2 -g -D_FORTIFY_SOURCE=2
 LDOPT := -pie -Wl,-z,relro,-z,now,-z,noexecstack,--as-needed,-O1,--hash-style=gnu
+# nearly every symbol is the C library's: searched first, it is found at once
+LIBC_FIRST := -lc
 endif
 NP_CFLAGS := -std=gnu11 $(OPT) $(WARN) $(HARDEN) -MMD -MP
 NP_CPPFLAGS := -D_GNU_SOURCE -iquote . -DNP_VERSION='"$(VERSION)"' \
@@ -61,6 +63,8 @@ obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(call src,$(1)))
 
 AGENT_OBJ := $(filter-out %/main.o,$(call obj,agent))
 LIB_OBJ := $(call obj,base) $(call obj,netlink) $(call obj,ibmad) $(call obj,modules)
+# what nodeprep itself needs of the lower rooms: it sends no MAD
+AGENT_LIB_OBJ := $(filter-out $(BUILD)/obj/ibmad/smp.o,$(LIB_OBJ))
 SELFTEST_OBJ := $(filter-out %/main.o,$(call obj,selftest))
 
 PROGRAMS := $(BUILD)/nodeprep $(BUILD)/nodeprep-selftest
@@ -73,9 +77,9 @@ all: $(PROGRAMS)
 asan:
 	$(Q)$(MAKE) SANITIZE=1 BUILD=$(BUILD)/asan all
 
-$(BUILD)/nodeprep: $(BUILD)/obj/agent/main.o $(AGENT_OBJ) $(LIB_OBJ)
+$(BUILD)/nodeprep: $(BUILD)/obj/agent/main.o $(AGENT_OBJ) $(AGENT_LIB_OBJ)
 	$(say) LINK $@
-	$(Q)$(CC) $(LDOPT) $(LDFLAGS) -o $@ $^ $(NL_LIBS) $(UMAD_LIBS) $(JANSSON_LIBS) $(INIH_LIBS)
+	$(Q)$(CC) $(LDOPT) $(LDFLAGS) -o $@ $^ $(LIBC_FIRST) $(NL_LIBS) $(JANSSON_LIBS) $(INIH_LIBS) -ldl
 
 $(BUILD)/nodeprep-selftest: $(BUILD)/obj/selftest/main.o $(SELFTEST_OBJ) \
 		$(call obj,base) $(call obj,ibmad) $(call obj,modules)
@@ -111,7 +115,7 @@ $(BUILD)/unit/test_selftest_%: $(BUILD)/obj/tests/unit/test_selftest_%.o $(SELFT
 $(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $(AGENT_OBJ) $(LIB_OBJ)
 	$(say) LINK $@
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDOPT) $(LDFLAGS) -o $@ $^ $(NL_LIBS) $(UMAD_LIBS) $(JANSSON_LIBS) $(INIH_LIBS) $(CMOCKA_LIBS) -lpthread
+	$(Q)$(CC) $(LDOPT) $(LDFLAGS) -o $@ $^ $(NL_LIBS) $(UMAD_LIBS) $(JANSSON_LIBS) $(INIH_LIBS) $(CMOCKA_LIBS) -ldl -lpthread
 
 $(BUILD)/obj/tests/unit/%.o: NP_CPPFLAGS += $(NL_CFLAGS) $(UCX_CFLAGS)
 .SECONDARY:
@@ -144,7 +148,7 @@ FUZZ_MAIN := $(if $(filter 1,$(FUZZ)),,$(BUILD)/obj/tests/fuzz/replay.o)
 $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(FUZZ_MAIN) $(AGENT_OBJ) $(LIB_OBJ)
 	$(say) LINK $@
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDOPT) $(LDFLAGS) -o $@ $^ $(NL_LIBS) $(UMAD_LIBS) $(JANSSON_LIBS) $(INIH_LIBS) $(CMOCKA_LIBS) -lpthread
+	$(Q)$(CC) $(LDOPT) $(LDFLAGS) -o $@ $^ $(NL_LIBS) $(UMAD_LIBS) $(JANSSON_LIBS) $(INIH_LIBS) $(CMOCKA_LIBS) -ldl -lpthread
 
 fuzz-programs: $(addprefix $(BUILD)/fuzz/,$(FUZZERS))
 
@@ -173,6 +177,7 @@ demo: deps
 
 test: deps
 	$(Q)packaging/unpack-debs $(BUILD)/opensm $(DEPS_UNPACK)
+	$(Q)packaging/unpack-debs $(BUILD)/modules $(DEPS_UNPACK_MODULES)
 	$(Q)$(MAKE) all asan
 	$(Q)$(MAKE) SANITIZE=1 BUILD=$(BUILD)/asan unit-programs
 	$(Q)tests/run $(BUILD)
@@ -195,8 +200,15 @@ $(BUILD)/tidy/%.ok: %.c .clang-tidy
 		{ echo "$$found" | sed -n 's,^$(CURDIR)/,,; s/,-warnings-as-errors//; / error: /p'; exit 1; }
 	@touch $@
 
+# the engine of the UCX rungs between two processes, beside ucx_perftest
+$(BUILD)/obj/tests/bench/%.o: NP_CPPFLAGS += $(UCX_CFLAGS)
+$(BUILD)/ucp_pair: $(BUILD)/obj/tests/bench/ucp_pair.o $(SELFTEST_OBJ) \
+		$(call obj,base) $(call obj,ibmad) $(call obj,modules)
+	$(say) LINK $@
+	$(Q)$(CC) $(LDOPT) $(LDFLAGS) -o $@ $^ $(UCX_LIBS) $(VERBS_LIBS) $(UMAD_LIBS) $(JANSSON_LIBS) -ldl -lpthread -lm
+
 bench: deps
-	$(Q)$(MAKE) all
+	$(Q)$(MAKE) all $(BUILD)/ucp_pair
 	$(Q)$(PYTHON) tests/bench/bench $(BUILD)
 
 # none is enabled by this

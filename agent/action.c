@@ -144,6 +144,12 @@ const char *np_action_id(const struct np_action *a)
 	return "internal";
 }
 
+bool np_action_cuts_netdev(const struct np_action *a)
+{
+	return a->kind == NP_ACTION_ADDR_DEL || a->kind == NP_ACTION_MODE ||
+	       a->kind == NP_ACTION_MTU || (a->kind == NP_ACTION_LINK && a->to_value == 0);
+}
+
 const char *np_action_target(const struct np_action *a)
 {
 	if (a->kind == NP_ACTION_MODULE)

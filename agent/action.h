@@ -80,6 +80,9 @@ int np_actions_move(struct np_actions *to, struct np_actions *from) np_must_chec
 int np_action_invert(const struct np_action *a, struct np_action *out) np_must_check;
 void np_action_done(struct np_action *a);
 
+/* May it cut what runs over its netdev? Adding an address or bringing a netdev up does not. */
+bool np_action_cuts_netdev(const struct np_action *a);
+
 /* Words of the report: id ("netdev.address_add"), target ("ib0", a path), from
  * and to. Texts are written to @out, which is returned. */
 const char *np_action_id(const struct np_action *a);

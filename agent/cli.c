@@ -30,7 +30,8 @@ const struct np_verb np_verbs[] = {
 	  "config with --user, --unit or --pid: which values of NCCL, UCX and Dask are in\n"
 	  "force there, from which file and line, and what they override.\n"
 	  "libraries: UCX with its transports, CUDA, libgdrapi, NCCL, libibverbs; it runs\n"
-	  "nodeprep-selftest, as user nobody where the caller is root.\n",
+	  "nodeprep-selftest, as user nobody where the caller is root. Then a census of every\n"
+	  "NCCL, UCX and libgdrapi that a process may pick up, and who gets which.\n",
 	  NP_VERB_SHOW, np_verb_show },
 	{ "revert", "", "take back what apply did",
 	  "Back to before the first apply: files, addresses, mode, MTU and link. What somebody\n"
@@ -67,6 +68,7 @@ enum option_id {
 	OPT_UNIT,
 	OPT_PID,
 	OPT_CONFIG,
+	OPT_ROOT,
 	OPT_JSON,
 	OPT_TIMEOUT,
 	OPT_QUIET,
@@ -93,7 +95,7 @@ static const struct option {
 	{ "no-selftest", NULL, "do not try the data paths", APPLY_LIKE, OPT_NO_SELFTEST },
 	{ "no-probe", NULL, "do not ask whether another node has the address", APPLY_LIKE,
 	  OPT_NO_PROBE },
-	{ "force", NULL, "also where it cuts the default route, or an HCA is in use",
+	{ "force", NULL, "also where it cuts the default route or a job, or an HCA is in use",
 	  APPLY_LIKE | NP_VERB_SELFTEST | NP_VERB_REVERT, OPT_FORCE },
 	{ "confirm", "SECONDS", "take it back unless nodeprep confirm is run within that time",
 	  APPLY_LIKE, OPT_CONFIRM },
@@ -111,6 +113,8 @@ static const struct option {
 	  OPT_UCX_PREFIX },
 	{ "config", "FILE", "read this file instead of /etc/nodeprep/nodeprep.conf and conf.d",
 	  ALL_VERBS, OPT_CONFIG },
+	{ "root", "DIR", "write the files into the tree of an image, and touch nothing else",
+	  NP_VERB_APPLY | NP_VERB_PLAN, OPT_ROOT },
 	{ "json", NULL, "print one JSON document", ALL_VERBS, OPT_JSON },
 	{ "timeout", "SECONDS", "for ports to come up, and for each rung", ALL_VERBS, OPT_TIMEOUT },
 	{ "quiet", NULL, "no warnings on stderr", ALL_VERBS, OPT_QUIET },
@@ -215,6 +219,9 @@ static int set_option(struct np_cli *cli, enum option_id id, const char *value, 
 		return 0;
 	case OPT_CONFIG:
 		cli->config_path = value;
+		return 0;
+	case OPT_ROOT:
+		cli->root = value;
 		return 0;
 	case OPT_RUN_AS:
 		cli->run_as = value;

@@ -22,6 +22,7 @@ struct np_cli {
 	struct np_strv args; /* what follows the verb */
 
 	const char *config_path; /* --config, NULL = the system's */
+	const char *root;	 /* --root: the tree of an image; NULL = this system */
 	enum np_format format;
 	bool quiet, verbose, help, version;
 	int timeout_s; /* -1 = not given */
@@ -67,6 +68,8 @@ int np_cli_config(const struct np_cli *cli, struct np_config *cfg,
  * result->error and result->exit are set) ---- */
 int np_verb_apply(const struct np_cli *cli, struct np_config *cfg, struct np_result *result);
 int np_verb_plan(const struct np_cli *cli, struct np_config *cfg, struct np_result *result);
+/* apply and plan with --root. */
+int np_verb_image(const struct np_cli *cli, struct np_config *cfg, struct np_result *result);
 int np_verb_check(const struct np_cli *cli, struct np_config *cfg, struct np_result *result);
 int np_verb_selftest(const struct np_cli *cli, struct np_config *cfg, struct np_result *result);
 int np_verb_show(const struct np_cli *cli, struct np_config *cfg, struct np_result *result);

@@ -6,6 +6,7 @@
 
 #include "agent/cli.h"
 #include "base/log.h"
+#include "base/root.h"
 #include "base/user.h"
 
 /* Who gets a .nccl.conf without being named: whoever called sudo, else root. An
@@ -34,7 +35,8 @@ static int sort_out_users(struct np_config *cfg)
 		np_auto_user struct np_user user = { 0 };
 		bool found = np_user_by_name(cfg->users.v[i], &user, NULL) == 0;
 
-		r = np_strv_add(found ? &known : &cfg->unknown_users, cfg->users.v[i]);
+		r = found ? np_strv_add(&known, user.name) :
+			    np_strv_add(&cfg->unknown_users, cfg->users.v[i]);
 	}
 	np_strv_done(&cfg->users);
 	cfg->users = known;
@@ -46,14 +48,15 @@ static int add_users(const struct np_cli *cli, struct np_config *cfg, struct np_
 {
 	np_auto_strv struct np_strv all = { 0 };
 
-	/* show asks about a user, it does not give one a file */
-	for (size_t i = 0; i < cli->users.n && cli->verb->bit != NP_VERB_SHOW; i++)
-		if (np_strv_add(&cfg->users, cli->users.v[i]) < 0)
+	/* each once, in order; those that are there already were looked up */
+	for (size_t i = 0; i < cfg->users.n; i++)
+		if (!np_strv_has(&all, cfg->users.v[i]) && np_strv_add(&all, cfg->users.v[i]) < 0)
 			return np_err_nomem(err);
-	/* each once, in order; a user that does not exist is a fault of the usage */
-	for (size_t i = 0; i < cfg->users.n; i++) {
+	/* one that does not exist is a fault of the usage; show asks about a user, it does
+	 * not give one a file */
+	for (size_t i = 0; i < cli->users.n && cli->verb->bit != NP_VERB_SHOW; i++) {
 		np_auto_user struct np_user user = { 0 };
-		int r = np_user_by_name(cfg->users.v[i], &user, err);
+		int r = np_user_by_name(cli->users.v[i], &user, err);
 
 		if (r < 0)
 			return r;
@@ -66,9 +69,27 @@ static int add_users(const struct np_cli *cli, struct np_config *cfg, struct np_
 	return 0;
 }
 
+/* A file that --config names is one of this system; the image's own lies in its tree. From
+ * there on this process sees the tree alone. Which users of its files have homes there is
+ * for the node to see. */
+static int load(const struct np_cli *cli, struct np_config *cfg, struct np_err *err)
+{
+	int r = 0;
+
+	if (cli->root && !cli->config_path)
+		r = np_root_enter(cli->root, err);
+	if (r == 0)
+		r = np_config_load(cfg, cli->config_path, err);
+	if (r == 0 && cli->root && cli->config_path)
+		r = np_root_enter(cli->root, err);
+	if (r == 0 && cli->root)
+		np_strv_done(&cfg->users);
+	return r;
+}
+
 int np_cli_config(const struct np_cli *cli, struct np_config *cfg, struct np_err *err)
 {
-	int r = np_config_load(cfg, cli->config_path, err);
+	int r = load(cli, cfg, err);
 
 	if (r < 0)
 		return r;
@@ -96,7 +117,8 @@ int np_cli_config(const struct np_cli *cli, struct np_config *cfg, struct np_err
 	if (cli->timeout_s >= 0)
 		cfg->wait_s = cli->timeout_s;
 	cfg->force = cli->force;
-	r = add_invoking_user(cli, cfg, err);
+	if (!cli->root)
+		r = add_invoking_user(cli, cfg, err);
 	if (r == 0)
 		r = add_users(cli, cfg, err);
 	if (r == 0)

@@ -31,6 +31,8 @@ void np_config_init(struct np_config *cfg)
 	cfg->wait_s = DEFAULT_WAIT_S;
 	cfg->ucx.profile = NP_UCX_STANDARD;
 	cfg->memlock = NP_UNLIMITED;
+	/* the guide's: it reads .nccl.conf in this form */
+	np_strcpy(cfg->nccl_version_min, sizeof(cfg->nccl_version_min), "2.4");
 }
 
 void np_config_done(struct np_config *cfg)
@@ -46,10 +48,12 @@ void np_config_done(struct np_config *cfg)
 	free(cfg->nccl_ib_hca);
 	free(cfg->ucx_tls);
 	free(cfg->ucx_net_devices);
+	free(cfg->ucx_modulefile);
 	np_strv_done(&cfg->files);
 	np_strv_done(&cfg->port_devices);
 	np_strv_done(&cfg->port_ignore);
 	np_strv_done(&cfg->users);
+	np_strv_done(&cfg->library_prefixes);
 	np_strv_done(&cfg->unknown_users);
 	np_strv_done(&cfg->warnings);
 	memset(cfg, 0, sizeof(*cfg));

@@ -68,6 +68,7 @@ struct np_want_dask {
 	int connect_timeout_s;	  /* 0 = Dask's own */
 	enum np_choice nvlink, cuda_context;
 	bool find_forks; /* UCX_IB_FORK_INIT=n */
+	bool per_gpu;	 /* a worker for each GPU, with the ports nearest to it */
 };
 
 struct np_config {
@@ -91,12 +92,15 @@ struct np_config {
 	enum np_nccl_scope nccl_scope;
 	char *nccl_socket_ifname; /* NULL = by node */
 	char *nccl_ib_hca;
-	struct np_strv unknown_users; /* [nccl] users that the password database lacks */
-	struct np_strv users;	      /* --user and [nccl] users: owners of homes */
-	char implied_user[33];	      /* the invoking user, where neither names it; or "" */
+	char nccl_version_min[16];
+	struct np_strv library_prefixes; /* installations that the census looks into */
+	struct np_strv unknown_users;	 /* [nccl] users that the password database lacks */
+	struct np_strv users;		 /* --user and [nccl] users: owners of homes */
+	char implied_user[33];		 /* the invoking user, where neither names it; or "" */
 
 	struct np_ucx_input ucx; /* profile, tls and net_devices only */
 	char *ucx_tls, *ucx_net_devices;
+	char *ucx_modulefile; /* written in the place of the profile scripts; NULL = none */
 
 	bool memlock_keep;     /* nothing is written for memlock, nor judged */
 	uint64_t memlock;      /* bytes, or NP_UNLIMITED: for logins, and asked of services */

@@ -112,6 +112,11 @@ int np_config_set_dask_context(const struct np_config_site *s, const char *value
 	return set_choice(s, value, &s->cfg->dask.cuda_context);
 }
 
+int np_config_set_dask_per_gpu(const struct np_config_site *s, const char *value)
+{
+	return set_bool(s, value, &s->cfg->dask.per_gpu);
+}
+
 int np_config_set_dask_forks(const struct np_config_site *s, const char *value)
 {
 	return set_bool(s, value, &s->cfg->dask.find_forks);

@@ -262,6 +262,15 @@ static int set_ucx_text(const struct np_config_site *s, const char *value)
 	return replace_text(slot, value) < 0 ? np_err_nomem(s->err) : 0;
 }
 
+static int set_modulefile(const struct np_config_site *s, const char *value)
+{
+	if (!np_ucx_modulefile_ok(value))
+		return np_config_bad_value(s, value,
+					   "the absolute path of a file, of at most 160 letters, "
+					   "digits and /_.,=+-");
+	return replace_text(&s->cfg->ucx_modulefile, value) < 0 ? np_err_nomem(s->err) : 0;
+}
+
 /* ---- keys of the contract that this version only reads ---- */
 
 static int set_later(const struct np_config_site *s, const char *value)
@@ -297,10 +306,12 @@ static const struct key {
 	{ "nccl", "users", set_users },
 	{ "nccl", "socket_ifname", set_nccl_text },
 	{ "nccl", "ib_hca", set_nccl_text },
-	{ "nccl", "version_min", set_later },
+	{ "nccl", "version_min", np_config_set_nccl_version_min },
 	{ "ucx", "profile", set_profile },
 	{ "ucx", "tls", set_ucx_text },
 	{ "ucx", "net_devices", set_ucx_text },
+	{ "ucx", "modulefile", set_modulefile },
+	{ "libraries", "prefixes", np_config_set_library_prefixes },
 	{ "selftest", "min_bandwidth_MBps.RUNG", np_config_set_min_bandwidth },
 	{ "limits", "memlock", np_config_set_memlock },
 	{ "limits", "group", np_config_set_limits_group },
@@ -314,6 +325,7 @@ static const struct key {
 	{ "dask", "nvlink", np_config_set_dask_nvlink },
 	{ "dask", "create_cuda_context", np_config_set_dask_context },
 	{ "dask", "find_forks", np_config_set_dask_forks },
+	{ "dask", "per_gpu", np_config_set_dask_per_gpu },
 };
 
 /* A name that ends in RUNG stands for one of each rung. */
@@ -326,8 +338,8 @@ static bool is_key(const char *name, const char *given)
 	return strcmp(name, given) == 0;
 }
 
-static const char *const sections[] = { "netdev", "ports",  "module",	"nccl",	 "ucx",
-					"dask",	  "limits", "selftest", "watch", NULL };
+static const char *const sections[] = { "netdev",    "ports",  "module",   "nccl",  "ucx", "dask",
+					"libraries", "limits", "selftest", "watch", NULL };
 
 static bool section_is_later(const char *section)
 {

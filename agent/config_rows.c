@@ -123,6 +123,7 @@ static void add_dask(struct rows *rows, const struct np_want_dask *dask)
 		add(rows, "dask", "connect_timeout", "%d", dask->connect_timeout_s);
 	add(rows, "dask", "nvlink", "%s", np_choice_names[dask->nvlink]);
 	add(rows, "dask", "create_cuda_context", "%s", np_choice_names[dask->cuda_context]);
+	add(rows, "dask", "per_gpu", "%s", dask->per_gpu ? "yes" : "no");
 	add(rows, "dask", "find_forks", "%s", dask->find_forks ? "yes" : "no");
 }
 
@@ -157,11 +158,16 @@ int np_config_rows(const struct np_config *cfg, struct np_config_row **out, size
 		add(&rows, "nccl", "socket_ifname", "%s", cfg->nccl_socket_ifname);
 	if (cfg->nccl_ib_hca)
 		add(&rows, "nccl", "ib_hca", "%s", cfg->nccl_ib_hca);
+	add(&rows, "nccl", "version_min", "%s", cfg->nccl_version_min);
+	if (cfg->library_prefixes.n)
+		add_list(&rows, "libraries", "prefixes", &cfg->library_prefixes);
 	add(&rows, "ucx", "profile", "%s", np_ucx_profile_str(cfg->ucx.profile));
 	if (cfg->ucx_tls)
 		add(&rows, "ucx", "tls", "%s", cfg->ucx_tls);
 	if (cfg->ucx_net_devices)
 		add(&rows, "ucx", "net_devices", "%s", cfg->ucx_net_devices);
+	if (cfg->ucx_modulefile)
+		add(&rows, "ucx", "modulefile", "%s", cfg->ucx_modulefile);
 	for (size_t i = 0; i < cfg->n_floors; i++)
 		add(&rows, "selftest", cfg->floors[i].key, "%g", cfg->floors[i].min_MBps);
 	add_limits(&rows, cfg);

@@ -82,6 +82,20 @@ bool np_setting_matters(const char *name)
 	       np_starts_with(name, "DASK_");
 }
 
+const char *const np_library_variables[] = {
+	"LD_LIBRARY_PATH", "NCCL_HOME",	   "NCCL_ROOT",	    "UCX_HOME",	 "UCX_PATH",
+	"UCX_DIR",	   "HPCX_UCX_DIR", "HPCX_NCCL_DIR", "CUDA_HOME", "CUDA_PATH",
+	"GDRCOPY_HOME",	   "CONDA_PREFIX", "VIRTUAL_ENV",   NULL
+};
+
+bool np_setting_finds_libraries(const char *name)
+{
+	for (size_t i = 0; np_library_variables[i]; i++)
+		if (strcmp(np_library_variables[i], name) == 0)
+			return true;
+	return false;
+}
+
 /* ---- lines of text ---- */
 
 /* Takes the line at *pos without its newline; a NUL byte ends it. False at the end. */

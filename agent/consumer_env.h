@@ -62,4 +62,9 @@ void np_settings_environ(struct np_settings *list, const char *file, const char 
 /* UCX_*, NCCL_* or DASK_*: what is shown. */
 bool np_setting_matters(const char *name);
 
+/* Variables by which libraries are found: LD_LIBRARY_PATH, and where NCCL, UCX, CUDA and
+ * the like are installed. NULL ends. A login starts without them. */
+extern const char *const np_library_variables[];
+bool np_setting_finds_libraries(const char *name);
+
 #endif

@@ -26,6 +26,10 @@ int np_reader_read(const struct np_reader *r, const char *path, struct np_buf *o
 /* The functions of np_scan_files, with a struct np_reader as their argument. */
 extern const struct np_scan_files np_reader_files;
 
+/* What a login shell of r->user sets, @shell by the password database: /etc/environment and
+ * the scripts that it reads, into the consumer's env. Nothing of it is run. */
+void np_consumer_login(const struct np_reader *r, const char *shell);
+
 /* Adds a note, status unknown, code consumer.unread. */
 void np_consumer_note(struct np_consumer *c, const char *target, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

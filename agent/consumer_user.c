@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What a user's login shell gets. Nothing of the user is run. */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "agent/consumer_look.h"
@@ -55,6 +57,18 @@ static void scan_zsh(struct np_scan_spec *spec, struct np_settings *env)
 	}
 }
 
+/* Debian's csh is tcsh or not, by a link. */
+static bool is_csh(const char *shell, struct np_scan_spec *spec)
+{
+	char real[PATH_MAX];
+	const char *name = realpath(shell, real) ? strrchr(real, '/') + 1 :
+			   strrchr(shell, '/')	 ? strrchr(shell, '/') + 1 :
+						   shell;
+
+	spec->shell = np_streq(name, "tcsh") ? NP_SHELL_TCSH : NP_SHELL_CSH;
+	return np_streq(name, "tcsh") || np_streq(name, "csh") || np_streq(name, "bsd-csh");
+}
+
 static void scan_shell(const struct np_reader *reader, const char *shell)
 {
 	struct np_consumer *c = reader->consumer;
@@ -73,16 +87,32 @@ static void scan_shell(const struct np_reader *reader, const char *shell)
 	} else if (np_streq(name, "zsh")) {
 		spec.shell = NP_SHELL_ZSH;
 		scan_zsh(&spec, &c->env);
+	} else if (is_csh(shell, &spec)) {
+		np_csh_scan_login(&spec, &c->env);
 	} else {
 		np_consumer_note(c, shell,
 				 "what the start files of this login shell set is not known");
 	}
 }
 
+void np_consumer_login(const struct np_reader *reader, const char *shell)
+{
+	np_auto_buf struct np_buf text = { 0 };
+	struct np_settings *env = &reader->consumer->env;
+
+	if (np_reader_read(reader, "/etc/environment", &text) == 0)
+		np_settings_pam_env(env, "/etc/environment", text.data ? text.data : "", text.len);
+	scan_shell(reader, shell);
+	/* a hostile script can go on for ever: what was read up to there counts */
+	if (env->failed)
+		np_consumer_note(reader->consumer, "login shell",
+				 "its scripts set too much to be followed");
+	env->failed = false;
+}
+
 int np_consumer_user(const char *user_name, struct np_consumer *out, struct np_err *err)
 {
 	np_auto_user struct np_user user = { 0 };
-	np_auto_buf struct np_buf text = { 0 };
 	struct np_reader reader = { .consumer = out, .root = "" };
 	struct np_user_limit limit;
 	int r;
@@ -97,14 +127,7 @@ int np_consumer_user(const char *user_name, struct np_consumer *out, struct np_e
 	reader.uid = user.uid;
 	reader.gid = user.gid;
 	reader.home = user.home;
-	if (np_reader_read(&reader, "/etc/environment", &text) == 0)
-		np_settings_pam_env(&out->env, "/etc/environment", text.data ? text.data : "",
-				    text.len);
-	scan_shell(&reader, user.shell);
-	/* a hostile script can go on for ever: what was read up to there counts */
-	if (out->env.failed)
-		np_consumer_note(out, "login shell", "its scripts set too much to be followed");
-	out->env.failed = false;
+	np_consumer_login(&reader, user.shell);
 	if (np_consumer_read_texts(&reader, NULL, NULL, false) < 0)
 		return np_err_nomem(err);
 	if (np_user_limit(user.name, &limit, err) == 0) {

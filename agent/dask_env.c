@@ -63,6 +63,26 @@ static void add_ucx(const struct np_dask_input *in, struct np_buf *out)
 			   "UCX_IB_FORK_INIT=n\n");
 }
 
+/* The launcher starts a worker for each. Where the environment has another list than that
+ * of ucx.env, somebody has set it, and it stays. */
+static void add_gpus(const struct np_dask_input *in, struct np_buf *out)
+{
+	if (!in->want->per_gpu || !in->gpus || in->gpus->n == 0)
+		return;
+	np_buf_printf(
+		out,
+		"# A worker for each GPU, in the order of their PCI addresses, with the ports\n"
+		"# that are nearest to it.\n"
+		"NODEPREP_DASK_GPUS=%zu\n",
+		in->gpus->n);
+	if (in->want->tcp || !in->net_devices)
+		return;
+	np_buf_printf(out, "NODEPREP_DASK_NET_DEVICES=%s\n", in->net_devices);
+	for (size_t i = 0; i < in->gpus->n; i++)
+		if (in->gpus->v[i][0])
+			np_buf_printf(out, "NODEPREP_DASK_NET_DEVICES_%zu=%s\n", i, in->gpus->v[i]);
+}
+
 int np_dask_env(const struct np_dask_input *in, struct np_buf *out, struct np_err *err)
 {
 	const struct np_want_dask *want = in->want;
@@ -104,6 +124,7 @@ int np_dask_env(const struct np_dask_input *in, struct np_buf *out, struct np_er
 		np_buf_printf(&text, "PATH=%s/bin:" SYSTEM_PATH "\n", want->prefix);
 	if (!want->tcp)
 		add_ucx(in, &text);
+	add_gpus(in, &text);
 	if (text.failed) {
 		np_buf_done(&text);
 		return np_err_nomem(err);

@@ -13,6 +13,13 @@
 
 #define MODULE_TIMEOUT_MS 30000
 
+static void targets_done(struct np_target_file *files, size_t n)
+{
+	for (size_t i = 0; files && i < n; i++)
+		np_target_file_done(&files[i]);
+	free(files);
+}
+
 int np_action_file(const struct np_action *a, struct np_target_file *f)
 {
 	int r = a->user ? np_target_file_init_home(f, a->user, a->uid, a->gid, a->home,
@@ -22,30 +29,49 @@ int np_action_file(const struct np_action *a, struct np_target_file *f)
 	return r < 0 ? -ENOMEM : 0;
 }
 
-static void take_original(struct np_action *a)
+static void take_original(struct np_action *a, struct np_target_file *f)
 {
-	struct np_target_file f;
-
-	if (np_action_file(a, &f) < 0)
-		return;
-	f.want_meta = true;
-	np_target_file_read(&f);
-	if (a->had_old && f.status == NP_TARGET_PRESENT) {
-		a->attr = f.attr;
+	if (a->had_old && f->status == NP_TARGET_PRESENT) {
+		a->attr = f->attr;
 		np_file_meta_done(&a->old_meta);
-		a->old_meta = f.meta;
-		memset(&f.meta, 0, sizeof(f.meta));
+		a->old_meta = f->meta;
+		memset(&f->meta, 0, sizeof(f->meta));
 	}
 	if (a->has_new && !a->made_dir)
-		a->made_dir = np_target_file_missing_dir(&f);
-	np_target_file_done(&f);
+		a->made_dir = np_target_file_missing_dir(f);
 }
 
 void np_take_originals(struct np_actions *actions, size_t from)
 {
-	for (size_t i = from; i < actions->n; i++)
-		if (actions->v[i].kind == NP_ACTION_FILE)
-			take_original(&actions->v[i]);
+	size_t n = actions->n - from, n_homes = 0;
+	struct np_target_file *files = calloc(n + 1, sizeof(*files));
+	_cleanup_free_ struct np_target_file **homes = calloc(n + 1, sizeof(*homes));
+
+	for (size_t i = 0; files && homes && i < n; i++) {
+		const struct np_action *a = &actions->v[from + i];
+
+		if (a->kind != NP_ACTION_FILE || np_action_file(a, &files[i]) < 0)
+			continue;
+		files[i].want_meta = true;
+		if (!a->had_old)
+			continue;
+		if (a->user)
+			homes[n_homes++] = &files[i];
+		else
+			np_target_file_read(&files[i]);
+	}
+	/* those of homes at once: there may be many, and a child for each */
+	if (n_homes && np_target_homes_read(homes, n_homes, false) < 0)
+		n = 0;
+	for (size_t i = 0; files && homes && i < n; i++)
+		if (files[i].path)
+			take_original(&actions->v[from + i], &files[i]);
+	targets_done(files, actions->n - from);
+}
+
+static const struct np_file_attr *attr_of(const struct np_action *a)
+{
+	return a->had_old || a->attr.mode ? &a->attr : NULL;
 }
 
 static int run_file(const struct np_action *a, struct np_err *err)
@@ -58,8 +84,7 @@ static int run_file(const struct np_action *a, struct np_err *err)
 		return np_err_nomem(err);
 	f.give_meta = a->new_meta.known ? &a->new_meta : NULL;
 	f.drop_dir = a->drop_dir;
-	r = np_target_file_write(&f, a->has_new ? data : NULL, a->new_content.len,
-				 a->had_old || a->attr.mode ? &a->attr : NULL, err);
+	r = np_target_file_write(&f, a->has_new ? data : NULL, a->new_content.len, attr_of(a), err);
 	np_target_file_done(&f);
 	return r;
 }
@@ -139,39 +164,85 @@ static bool is_tolerated(const struct np_action *a, const struct np_err *err)
 	return a->kind == NP_ACTION_FILE && (a->user || np_streq(err->code, "file.refused"));
 }
 
+/* Notes how it ended; < 0 when that ends the run. */
+static int note_result(struct np_action *a, int r, struct np_err *err)
+{
+	if (r == 0) {
+		a->status = NP_STATUS_DONE;
+		np_debug("%s %s: done", np_action_id(a), np_action_target(a));
+		return 0;
+	}
+	a->status = NP_STATUS_FAILED;
+	if (err && is_tolerated(a, err)) {
+		free(a->failure);
+		a->failure = strdup(err->message);
+		np_strcpy(a->failure_code, sizeof(a->failure_code), err->code);
+		np_strcpy(a->failure_hint, sizeof(a->failure_hint), err->hint);
+		np_err_clear(err);
+		return 0;
+	}
+	np_err_context(err, "%s %s", np_action_id(a), np_action_target(a));
+	if (err && !err->hint[0])
+		np_err_hint(err, "put that right and run it again; what was done has been undone");
+	return r;
+}
+
+/* ---- many homes at once ---- */
+
+static bool is_home(const struct np_action *a)
+{
+	return a->kind == NP_ACTION_FILE && a->user;
+}
+
+/* Files in homes, @n in a row. Those that a signal left out stay as they are. */
+static int run_homes(struct np_action *v, size_t n, struct np_err *err)
+{
+	_cleanup_free_ struct np_target_write *writes = calloc(n, sizeof(*writes));
+	struct np_target_file *files = calloc(n, sizeof(*files));
+	int r = writes && files ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < n && r == 0; i++) {
+		const char *data = v[i].new_content.data ? v[i].new_content.data : "";
+
+		writes[i] = (struct np_target_write){ .file = &files[i],
+						      .data = v[i].has_new ? data : NULL,
+						      .len = v[i].new_content.len,
+						      .attr = attr_of(&v[i]) };
+		r = np_action_file(&v[i], &files[i]);
+		files[i].give_meta = v[i].new_meta.known ? &v[i].new_meta : NULL;
+	}
+	if (r == 0)
+		r = np_target_homes_write(writes, n, true);
+	if (r < 0)
+		np_err_nomem(err);
+	for (size_t i = 0; i < n && r == 0; i++) {
+		if (writes[i].result == -EINTR)
+			continue;
+		if (writes[i].result < 0 && err)
+			*err = writes[i].err;
+		r = note_result(&v[i], writes[i].result, err);
+	}
+	targets_done(files, n);
+	return r;
+}
+
 int np_execute(struct np_netlink *nl, struct np_actions *actions, size_t from, struct np_err *err)
 {
 	for (size_t i = from; i < actions->n; i++)
 		actions->v[i].status = NP_STATUS_NOT_RUN;
-	for (size_t i = from; i < actions->n; i++) {
+	for (size_t i = from, n; i < actions->n; i += n) {
 		struct np_action *a = &actions->v[i];
 		int r;
 
+		for (n = 1; is_home(a) && i + n < actions->n && is_home(a + n);)
+			n++;
 		if (np_interrupted())
 			return interrupted(err);
-		r = run_action(nl, a, err);
-		if (r == 0) {
-			a->status = NP_STATUS_DONE;
-			np_debug("%s %s: done", np_action_id(a), np_action_target(a));
-			continue;
-		}
-		a->status = NP_STATUS_FAILED;
-		if (err && is_tolerated(a, err)) {
-			free(a->failure);
-			a->failure = strdup(err->message);
-			np_strcpy(a->failure_code, sizeof(a->failure_code), err->code);
-			np_strcpy(a->failure_hint, sizeof(a->failure_hint), err->hint);
-			np_err_clear(err);
-			continue;
-		}
-		np_err_context(err, "%s %s", np_action_id(a), np_action_target(a));
-		if (err && !err->hint[0])
-			np_err_hint(
-				err,
-				"put that right and run it again; what was done has been undone");
-		return r;
+		r = is_home(a) ? run_homes(a, n, err) : note_result(a, run_action(nl, a, err), err);
+		if (r < 0)
+			return r;
 	}
-	return 0;
+	return np_interrupted() ? interrupted(err) : 0;
 }
 
 /* Is the file still as this run left it? What somebody wrote since is theirs. */

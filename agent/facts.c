@@ -2,6 +2,7 @@
 #include "agent/facts.h"
 
 #include <errno.h>
+#include <linux/rtnetlink.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -9,7 +10,9 @@
 #include "agent/address_resolve.h"
 #include "agent/module_policy.h"
 #include "agent/nccl_conf.h"
+#include "agent/plan.h"
 #include "agent/select.h"
+#include "base/child.h"
 #include "base/user.h"
 
 /* ---- netdevs ---- */
@@ -46,6 +49,7 @@ static int names_of_interest(const struct np_config *cfg, const struct np_facts 
 		    np_nccl_matches(cfg->nccl_socket_ifname, facts->netdev_names.v[i], -1) &&
 		    !np_strv_has(out, facts->netdev_names.v[i]))
 			r = np_strv_add(out, facts->netdev_names.v[i]);
+	np_strv_sort_natural(out);
 	/* an altname is in no directory; the kernel finds it */
 	for (size_t i = 0; i < cfg->n_netdevs && r == 0; i++)
 		if (cfg->netdevs[i].name[0] && !np_strv_has(out, cfg->netdevs[i].name))
@@ -96,34 +100,103 @@ static int observe_netdevs(const struct np_config *cfg, enum np_observe_scope sc
 
 /* ---- routes ---- */
 
-static bool overlaps_ours(const struct np_config *cfg, const struct np_facts *facts,
-			  const struct np_inet *net)
+/* What the policy knows of: the wanted addresses, and what the netdevs that can be meant
+ * have. Link-local networks, which every netdev has, overlap nothing. */
+struct ours {
+	struct np_inet *nets;
+	size_t n_nets;
+	int *ifindexes;
+	size_t n_ifindexes;
+};
+
+static void ours_done(struct ours *ours)
 {
+	free(ours->nets);
+	free(ours->ifindexes);
+}
+
+static int add_net(struct ours *ours, const struct np_inet *net)
+{
+	struct np_inet *v = reallocarray(ours->nets, ours->n_nets + 1, sizeof(*v));
+
+	if (!v)
+		return -ENOMEM;
+	ours->nets = v;
+	v[ours->n_nets++] = *net;
+	return 0;
+}
+
+static int collect_ours(const struct np_config *cfg, const struct np_facts *facts,
+			struct ours *ours)
+{
+	int r = 0;
+
+	ours->ifindexes = calloc(facts->netdevs.n + 1, sizeof(*ours->ifindexes));
+	if (!ours->ifindexes)
+		return -ENOMEM;
 	for (size_t i = 0; i < cfg->n_netdevs; i++)
-		for (size_t k = 0; k < cfg->netdevs[i].n_addrs; k++)
-			if (np_inet_overlap(&cfg->netdevs[i].addrs[k], net))
-				return true;
+		for (size_t k = 0; k < cfg->netdevs[i].n_addrs && r == 0; k++)
+			r = add_net(ours, &cfg->netdevs[i].addrs[k]);
 	for (size_t i = 0; i < facts->netdevs.n; i++) {
 		const struct np_netdev *dev = &facts->netdevs.v[i];
 
-		for (size_t k = 0; np_netdev_is_ipoib(dev) && k < dev->n_addrs; k++)
-			if (np_inet_overlap(&dev->addrs[k].inet, net))
-				return true;
+		if (!np_netdev_is_ipoib(dev))
+			continue;
+		ours->ifindexes[ours->n_ifindexes++] = dev->ifindex;
+		for (size_t k = 0; k < dev->n_addrs && r == 0; k++)
+			if (dev->addrs[k].scope != RT_SCOPE_LINK)
+				r = add_net(ours, &dev->addrs[k].inet);
 	}
+	return r;
+}
+
+static bool has_family(const struct ours *ours, int family)
+{
+	for (size_t i = 0; i < ours->n_nets; i++)
+		if (ours->nets[i].family == family)
+			return true;
 	return false;
 }
 
-/* A crowded host has thousands of routes; those that can matter get their name. */
-static int observe_routes(const struct np_config *cfg, struct np_netlink *nl,
-			  struct np_facts *facts, struct np_err *err)
+static int add_routes(const struct np_routes_scope *scope, struct np_netlink *nl,
+		      struct np_facts *facts, struct np_err *err)
 {
-	int r = np_routes_observe(nl, &facts->routes, err);
+	size_t from = facts->routes.n;
+	int r = np_routes_observe(nl, scope, &facts->routes, err);
 
-	for (size_t i = 0; r == 0 && i < facts->routes.n; i++) {
-		struct np_route *route = &facts->routes.v[i];
+	for (size_t i = from; r == 0 && i < facts->routes.n; i++)
+		np_route_name(nl, &facts->routes.v[i]);
+	return r;
+}
 
-		if (route->is_default || route->by_source || overlaps_ours(cfg, facts, &route->dst))
-			np_route_name(nl, route);
+/* A crowded host has thousands of routes, of which few matter: default routes, those with
+ * a source address, and networks that overlap ours. */
+static int observe_routes(const struct ours *ours, struct np_netlink *nl, struct np_facts *facts,
+			  struct np_err *err)
+{
+	const struct np_routes_scope scope = { .nets = ours->nets, .n_nets = ours->n_nets };
+
+	return add_routes(&scope, nl, facts, err);
+}
+
+/* Of a family that is none of ours, the routes over our netdevs, which a change could cut:
+ * needless where there is nothing to change. */
+static int observe_cuttable(const struct np_config *cfg, const struct ours *ours,
+			    struct np_netlink *nl, struct np_facts *facts, struct np_err *err)
+{
+	static const int families[] = { AF_INET, AF_INET6 };
+	np_auto_actions struct np_actions planned = { 0 };
+	int r = 0;
+
+	if (np_plan_make(cfg, facts, NP_PLAN_NETDEVS, &planned, NULL) == 0 && planned.n == 0)
+		return 0;
+	for (size_t i = 0; i < NP_ARRAY_SIZE(families) && r == 0; i++) {
+		const struct np_routes_scope scope = { .family = families[i],
+						       .ifindexes = ours->ifindexes,
+						       .n_ifindexes = ours->n_ifindexes };
+
+		if (!has_family(ours, families[i]))
+			r = add_routes(&scope, nl, facts, err);
 	}
 	return r;
 }
@@ -183,74 +256,22 @@ static int observe_addresses(const struct np_config *cfg, struct np_netlink *nl,
 	return 0;
 }
 
-/* ---- files ---- */
-
-static struct np_file_fact *add_file(struct np_facts *facts, enum np_file_role role)
+/* Where the wanted addresses lead, and who has them. */
+static int observe_reach(const struct np_config *cfg, struct np_netlink *nl, struct np_facts *facts,
+			 struct np_err *err)
 {
-	struct np_file_fact *v = reallocarray(facts->files, facts->n_files + 1, sizeof(*v));
-
-	if (!v)
-		return NULL;
-	facts->files = v;
-	v += facts->n_files++;
-	memset(v, 0, sizeof(*v));
-	v->role = role;
-	return v;
-}
-
-static int observe_home(struct np_facts *facts, const char *name, struct np_err *err)
-{
-	np_auto_user struct np_user user = { 0 };
-	struct np_file_fact *fact;
-	int r = np_user_by_name(name, &user, err);
+	np_auto(ours_done) struct ours ours = { 0 };
+	int r = collect_ours(cfg, facts, &ours);
 
 	if (r < 0)
-		return r;
-	/* two names of one home */
-	for (size_t i = 0; i < facts->n_files; i++)
-		if (np_streq(facts->files[i].file.home, user.home) &&
-		    facts->files[i].file.uid == user.uid)
-			return 0;
-	fact = add_file(facts, NP_ROLE_NCCL_HOME);
-	if (!fact || np_target_file_init_home(&fact->file, user.name, user.uid, user.gid, user.home,
-					      ".nccl.conf") < 0)
 		return np_err_nomem(err);
-	np_target_file_read(&fact->file);
-	return 0;
+	r = observe_routes(&ours, nl, facts, err);
+	if (r == 0)
+		r = observe_addresses(cfg, nl, facts, err);
+	return r < 0 ? r : observe_cuttable(cfg, &ours, nl, facts, err);
 }
 
-static int observe_files(const struct np_config *cfg, struct np_facts *facts, struct np_err *err)
-{
-	static const struct {
-		enum np_file_role role;
-		const char *path;
-	} etc[] = {
-		{ NP_ROLE_NCCL_ETC, "/etc/nccl.conf" },
-		{ NP_ROLE_PROFILE_SH, "/etc/profile.d/nodeprep-ucx.sh" },
-		{ NP_ROLE_PROFILE_CSH, "/etc/profile.d/nodeprep-ucx.csh" },
-		{ NP_ROLE_UCX_ENV, "/etc/nodeprep/ucx.env" },
-		{ NP_ROLE_MODULES_LOAD, "/etc/modules-load.d/nodeprep.conf" },
-		{ NP_ROLE_MODPROBE, "/etc/modprobe.d/nodeprep.conf" },
-		{ NP_ROLE_LIMITS, NP_LIMITS_OURS },
-		{ NP_ROLE_DASK_YAML, "/etc/dask/nodeprep.yaml" },
-		{ NP_ROLE_DASK_ENV, "/etc/nodeprep/dask.env" },
-	};
-
-	for (size_t i = 0; i < cfg->users.n; i++) {
-		int r = observe_home(facts, cfg->users.v[i], err);
-
-		if (r < 0)
-			return r;
-	}
-	for (size_t i = 0; i < NP_ARRAY_SIZE(etc); i++) {
-		struct np_file_fact *fact = add_file(facts, etc[i].role);
-
-		if (!fact || np_target_file_init_etc(&fact->file, etc[i].path) < 0)
-			return np_err_nomem(err);
-		np_target_file_read(&fact->file);
-	}
-	return 0;
-}
+/* ---- limits ---- */
 
 /* What the site's own files say, which decides whether there is anything to write. */
 static int observe_limits(const struct np_config *cfg, struct np_facts *facts, struct np_err *err)
@@ -317,8 +338,7 @@ int np_observe(struct np_config *cfg, enum np_observe_scope scope, struct np_fac
 	int r;
 
 	memset(facts, 0, sizeof(*facts));
-	r = np_cas_observe(scope == NP_OBSERVE_ALL ? NP_CA_COUNTERS : NP_CA_BASIC, &facts->cas,
-			   err);
+	r = np_cas_observe(scope == NP_OBSERVE_ALL ? NP_CA_COUNTERS : NP_CA_LEAN, &facts->cas, err);
 	if (r < 0)
 		return r;
 	r = np_netlink_open(&nl, err);
@@ -332,28 +352,30 @@ int np_observe(struct np_config *cfg, enum np_observe_scope scope, struct np_fac
 		r = np_address_sources_resolve(cfg, facts, err);
 	if (r < 0)
 		return r;
-	r = observe_routes(cfg, nl, facts, err);
-	if (r < 0)
-		return r;
-	r = observe_addresses(cfg, nl, facts, err);
+	r = observe_reach(cfg, nl, facts, err);
 	if (r < 0)
 		return r;
 	r = np_gpus_observe(&facts->gpus, err);
 	if (r < 0)
 		return r;
 	observe_kernel(facts);
-	if (facts->gpus.n > 0)
+	if (facts->gpus.n > 0) {
 		np_gpu_driver_observe(&facts->gpu_driver);
+		np_cas_read_numa(&facts->cas);
+	}
 	r = observe_modules(cfg, scope, facts, err);
 	if (r < 0)
 		return r;
 	observe_gdrdrv(cfg, facts);
+	/* which HCA is near to which GPU goes into a file */
+	if (cfg->dask.enabled && cfg->dask.per_gpu && facts->gpus.n > 0)
+		np_observe_pci(facts);
 	if (cfg->dask.enabled)
 		np_dask_versions_observe(cfg->dask.prefix, &facts->dask);
 	r = observe_limits(cfg, facts, err);
 	if (r < 0)
 		return r;
-	return observe_files(cfg, facts, err);
+	return np_facts_observe_files(cfg, facts, err);
 }
 
 static bool has_management_ca(const struct np_cas *cas)
@@ -389,5 +411,6 @@ void np_facts_done(struct np_facts *facts)
 	free(facts->files);
 	np_limit_texts_done(&facts->limits.texts);
 	np_services_done(&facts->services);
+	np_census_done(&facts->census);
 	memset(facts, 0, sizeof(*facts));
 }

@@ -2,7 +2,7 @@
 #ifndef NP_AGENT_FACTS_H
 #define NP_AGENT_FACTS_H
 
-#include "agent/config.h"
+#include "agent/census.h"
 #include "agent/dask_version.h"
 #include "agent/libraries.h"
 #include "agent/login_limits.h"
@@ -29,6 +29,8 @@ enum np_file_role {
 	NP_ROLE_PROFILE_SH,
 	NP_ROLE_PROFILE_CSH,
 	NP_ROLE_UCX_ENV,
+	NP_ROLE_MODULEFILE,	/* by [ucx] modulefile */
+	NP_ROLE_MODULEFILE_OLD, /* that ucx.env names, where it is another */
 	NP_ROLE_MODULES_LOAD,
 	NP_ROLE_MODPROBE,
 	NP_ROLE_LIMITS,
@@ -42,7 +44,7 @@ struct np_file_fact {
 };
 
 struct np_facts {
-	struct np_strv netdev_names; /* all of them, names only */
+	struct np_strv netdev_names; /* all of them, names only, in no order */
 	struct np_netdevs netdevs;   /* those of interest, or all (see np_observe) */
 	struct np_cas cas;
 	struct np_routes routes;
@@ -63,6 +65,7 @@ struct np_facts {
 	struct np_gpu_services gpu_services;
 	bool one_numa_node;
 	struct np_libraries libraries; /* set by who asks (np_libraries_ask) */
+	struct np_census census;       /* set by who looks (np_census_look) */
 	struct np_file_fact *files;
 	size_t n_files;
 	struct {
@@ -87,10 +90,16 @@ enum np_observe_scope {
  * answer (exit 3), -EBADMSG for one that is faulty (exit 2). */
 int np_observe(struct np_config *cfg, enum np_observe_scope scope, struct np_facts *facts,
 	       struct np_err *err) np_must_check;
+/* The part of it that reads the files, in homes and in /etc. */
+int np_facts_observe_files(const struct np_config *cfg, struct np_facts *facts,
+			   struct np_err *err) np_must_check;
+
 /* Adds what topology and its judgement need: place and link of HCAs and GPUs, and the
  * services that NVSwitches need. Some hundred reads on a node with many: for callers
  * that show it, and for the judgement of a node with GPUs. Nothing fails. */
 void np_observe_pci(struct np_facts *facts);
+/* The first file of that role, NULL = none was looked at. */
+const struct np_file_fact *np_facts_file(const struct np_facts *facts, enum np_file_role role);
 void np_facts_done(struct np_facts *facts);
 #define np_auto_facts np_auto(np_facts_done)
 

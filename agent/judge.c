@@ -170,14 +170,18 @@ static void judge_prefix(const struct np_config *cfg, const struct np_facts *fac
 			 const struct np_netdev *dev, struct np_checks *out)
 {
 	np_auto_buf struct np_buf others = { 0 };
+	np_auto_strv struct np_strv longer = { 0 };
 
 	if (cfg->nccl_socket_ifname || np_nccl_plain_is_exact(dev->name, &facts->netdev_names))
 		return;
 	for (size_t i = 0; i < facts->netdev_names.n; i++)
 		if (np_starts_with(facts->netdev_names.v[i], dev->name) &&
-		    strcmp(facts->netdev_names.v[i], dev->name) != 0)
-			np_buf_printf(&others, "%s%s", others.len ? ", " : "",
-				      facts->netdev_names.v[i]);
+		    strcmp(facts->netdev_names.v[i], dev->name) != 0 &&
+		    np_strv_add(&longer, facts->netdev_names.v[i]) < 0)
+			out->failed = true;
+	np_strv_sort_natural(&longer);
+	for (size_t i = 0; i < longer.n; i++)
+		np_buf_printf(&others, "%s%s", others.len ? ", " : "", longer.v[i]);
 	np_checks_add(
 		out, "netdev", dev->name, NP_CHECK_OK, "nccl.exact_name", NULL,
 		"NCCL matches names by prefix: \"%s\" would also take %s, so the exact form =%s is used",
@@ -251,6 +255,10 @@ static bool is_written(const struct np_config *cfg, const struct np_facts *facts
 		return true;
 	if (role == NP_ROLE_DASK_YAML || role == NP_ROLE_DASK_ENV)
 		return cfg->dask.enabled;
+	if (role == NP_ROLE_MODULEFILE_OLD)
+		return true;
+	if (role == NP_ROLE_PROFILE_SH || role == NP_ROLE_PROFILE_CSH)
+		return cfg->ucx.profile != NP_UCX_OFF && !cfg->ucx_modulefile;
 	return role == NP_ROLE_NCCL_HOME || cfg->ucx.profile != NP_UCX_OFF;
 }
 
@@ -323,6 +331,7 @@ void np_judge(const struct np_config *cfg, const struct np_facts *facts,
 	np_judge_modules(cfg, facts, out);
 	np_judge_pci(cfg, facts, out);
 	np_judge_libraries(cfg, facts, sel, out);
+	np_judge_census(cfg, &facts->census, out);
 	np_judge_files(cfg, facts, out);
 	judge_kept_files(cfg, facts, sel, out);
 	np_judge_consumers(cfg, facts, sel, out);

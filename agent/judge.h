@@ -23,6 +23,9 @@ void np_judge_pci(const struct np_config *cfg, const struct np_facts *facts, str
  * the libraries were not asked. */
 void np_judge_libraries(const struct np_config *cfg, const struct np_facts *facts,
 			const struct np_selection *sel, struct np_checks *out);
+/* NCCL older than [nccl] version_min on a search path, libraries that hide others, and a
+ * loader cache that does not know what is there. Says nothing where nobody looked. */
+void np_judge_census(const struct np_config *cfg, const struct np_census *c, struct np_checks *out);
 /* Whether nodeprep-selftest shall be asked for the libraries (np_libraries_ask): on a node
  * with GPUs for every plan, since what UCX is told depends on it; on one with HCAs alone
  * for a judgement that is not in a hurry. */

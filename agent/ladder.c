@@ -113,6 +113,7 @@ static void skip_unusable(struct maker *m, struct np_ladder_step *step, const ch
 			  const struct np_ca *ca, const struct np_port *port)
 {
 	const struct np_rdma_user *user = user_of(m, ca->name);
+	char command[4 * NP_COMM_SIZE];
 
 	if (!np_port_usable(m->cfg, ca, port))
 		skip(step, code, "bring the port to ACTIVE first",
@@ -120,7 +121,9 @@ static void skip_unusable(struct maker *m, struct np_ladder_step *step, const ch
 	else if (user)
 		skip(step, "selftest.busy", "try again when the job has ended, or with --force",
 		     "%s is in use: %u queue pairs of process %u (%s)", ca->name, user->queue_pairs,
-		     user->pid, user->command[0] ? user->command : "unknown");
+		     user->pid,
+		     user->command[0] ? np_printable(user->command, command, sizeof(command)) :
+					"unknown");
 }
 
 static int add_rc(struct maker *m, const char *rung, const struct np_ca *ca,
@@ -202,14 +205,17 @@ static int add_no_gpu(struct maker *m, const char *rung)
 
 static int add_gpus(struct maker *m, const char *rung)
 {
+	struct np_ladder_step *step;
 	size_t n = 0;
 
 	for (size_t i = 0; i < m->facts->gpus.n; i++) {
 		if (np_gpu_is_given_away(&m->facts->gpus.v[i]))
 			continue;
 		n++;
-		if (!add(m, rung, m->facts->gpus.v[i].pci_address))
+		step = add(m, rung, m->facts->gpus.v[i].pci_address);
+		if (!step)
 			return -ENOMEM;
+		step->each_gpu = true;
 	}
 	return n ? 0 : add_no_gpu(m, rung);
 }

@@ -18,7 +18,8 @@ struct np_ladder_step {
 	char gpu[16];			/* PCI address of the GPU beside an HCA port; "" = none */
 	char address[INET6_ADDRSTRLEN]; /* of the netdev */
 	bool is_netdev;
-	bool as_root; /* management datagrams are root's */
+	bool each_gpu; /* one of a row that differs in the GPU alone */
+	bool as_root;  /* management datagrams are root's */
 
 	/* set when it is not to be run at all */
 	char code[48], message[200], hint[160];

@@ -54,7 +54,9 @@ static int run(const struct np_cli *cli, struct np_result *result)
 		    0 :
 		    np_cli_config(cli, &cfg, &result->error);
 	if (r < 0)
-		result->exit = r == -ENOMEM ? NP_EXIT_INTERNAL : NP_EXIT_USAGE;
+		result->exit = r == -ENOMEM				      ? NP_EXIT_INTERNAL :
+			       np_streq(result->error.code, "privilege.root") ? NP_EXIT_REFUSED :
+										NP_EXIT_USAGE;
 	else
 		cli->verb->run(cli, &cfg, result);
 	np_config_done(&cfg);

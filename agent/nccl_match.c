@@ -110,7 +110,24 @@ static bool split_port(const char *s, bool is_hca, char name[NAME_MAX_LEN + 1], 
 	return true;
 }
 
-/* The value takes each of @wanted and nothing else of @all. */
+/* No entry of a list of netdevs begins like @name: so it is with nearly all of a host's
+ * thousands of veths. */
+static bool begins_nowhere(const char *value, const char *name)
+{
+	bool start = true;
+
+	if (*value == '^')
+		return false;
+	for (value += *value == '='; *value; value++) {
+		if (start && *value == *name)
+			return false;
+		start = *value == ',';
+	}
+	return true;
+}
+
+/* The value, which lists @wanted or all but those, takes each of @wanted and nothing else
+ * of @all. */
 static bool value_takes(const char *value, const struct np_strv *wanted, const struct np_strv *all,
 			bool is_hca)
 {
@@ -125,6 +142,8 @@ static bool value_takes(const char *value, const struct np_strv *wanted, const s
 		for (size_t i = 0; i < lists[l]->n; i++) {
 			const char *s = lists[l]->v[i];
 
+			if (!is_hca && begins_nowhere(value, s))
+				continue;
 			if (!split_port(s, is_hca, name, &port))
 				return false;
 			if (np_nccl_matches(value, name, port) != np_strv_has(wanted, s))

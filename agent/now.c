@@ -46,7 +46,7 @@ static int look_at_netdevs(const struct np_strv *names, struct np_now *out, stru
 
 	if (r == 0)
 		r = np_netdevs_observe_named(nl, names, NP_NETDEV_BASIC, &out->netdevs, err);
-	return r < 0 ? r : np_routes_observe(nl, &out->routes, err);
+	return r < 0 ? r : np_routes_observe(nl, NULL, &out->routes, err);
 }
 
 int np_now_observe(const struct np_actions *actions, struct np_now *out, struct np_err *err)

@@ -96,20 +96,13 @@ static int refuse_address_in_use(const struct np_facts *facts, struct np_err *er
 	return 0;
 }
 
-/* Adding an address or bringing a netdev up cuts nothing; the rest may. */
-static bool may_cut(const struct np_action *a)
-{
-	return a->kind == NP_ACTION_ADDR_DEL || a->kind == NP_ACTION_MODE ||
-	       a->kind == NP_ACTION_MTU || (a->kind == NP_ACTION_LINK && a->to_value == 0);
-}
-
 static int refuse_cutting_default_route(const struct np_routes *routes,
 					const struct np_actions *actions, struct np_err *err)
 {
 	for (size_t i = 0; i < actions->n; i++) {
 		const struct np_action *a = &actions->v[i];
 
-		if (!may_cut(a))
+		if (!np_action_cuts_netdev(a))
 			continue;
 		for (size_t k = 0; k < routes->n; k++) {
 			const struct np_route *route = &routes->v[k];

@@ -249,21 +249,35 @@ int np_plan_ucx_env(const struct np_config *cfg, const struct np_facts *facts,
 	return *wanted ? np_ucx_env(&input, env, err) : 0;
 }
 
+/* The modulefile is written in the place of the profile scripts. */
+static bool is_other_way(const struct np_config *cfg, enum np_file_role role)
+{
+	bool script = role == NP_ROLE_PROFILE_SH || role == NP_ROLE_PROFILE_CSH;
+
+	return role == NP_ROLE_MODULEFILE_OLD || (script && cfg->ucx_modulefile);
+}
+
 static int ucx_content(const struct np_config *cfg, const struct np_facts *facts,
 		       const struct np_selection *sel, enum np_file_role role, bool *wanted,
 		       struct np_buf *content, struct np_err *err)
 {
 	struct np_env env = { 0 };
-	int r = np_plan_ucx_env(cfg, facts, sel, wanted, &env, err);
+	int r;
 
+	*wanted = false;
+	if (is_other_way(cfg, role))
+		return 0;
+	r = np_plan_ucx_env(cfg, facts, sel, wanted, &env, err);
 	if (r < 0 || !*wanted)
 		return r;
 	if (role == NP_ROLE_PROFILE_SH)
 		r = np_ucx_render_sh(&env, content);
 	else if (role == NP_ROLE_PROFILE_CSH)
 		r = np_ucx_render_csh(&env, content);
+	else if (role == NP_ROLE_MODULEFILE)
+		r = np_ucx_render_modulefile(&env, cfg->ucx_modulefile, content);
 	else
-		r = np_ucx_render_env(&env, content);
+		r = np_ucx_render_env(&env, cfg->ucx_modulefile, content);
 	np_env_done(&env);
 	return r < 0 ? np_err_nomem(err) : 0;
 }
@@ -314,8 +328,27 @@ static int add_file_action(const struct np_target_file *f, bool has_new, struct 
 	return a->old_content.failed || a->new_content.failed ? -ENOMEM : 0;
 }
 
+static bool is_leftover_of_ucx(const struct np_config *cfg, const struct np_facts *facts,
+			       const struct np_file_fact *fact)
+{
+	const struct np_file_fact *modulefile = np_facts_file(facts, NP_ROLE_MODULEFILE);
+	bool ucx = fact->role == NP_ROLE_PROFILE_SH || fact->role == NP_ROLE_PROFILE_CSH ||
+		   fact->role == NP_ROLE_UCX_ENV || fact->role == NP_ROLE_MODULEFILE_OLD;
+
+	if (fact->file.status != NP_TARGET_PRESENT)
+		return false;
+	if (fact->role == NP_ROLE_MODULEFILE)
+		return cfg->ucx.profile == NP_UCX_OFF;
+	/* what works stays as long as the other cannot come */
+	if (modulefile && modulefile->file.status != NP_TARGET_PRESENT &&
+	    modulefile->file.status != NP_TARGET_ABSENT)
+		ucx = fact->role == NP_ROLE_UCX_ENV;
+	return ucx && (cfg->ucx.profile == NP_UCX_OFF || is_other_way(cfg, fact->role));
+}
+
 /* A file that is nodeprep's own and no longer asked for. */
-static bool is_leftover(const struct np_config *cfg, const struct np_file_fact *fact)
+static bool is_leftover(const struct np_config *cfg, const struct np_facts *facts,
+			const struct np_file_fact *fact)
 {
 	if (fact->role == NP_ROLE_MODULES_LOAD || fact->role == NP_ROLE_MODPROBE)
 		return fact->file.status == NP_TARGET_PRESENT;
@@ -323,9 +356,7 @@ static bool is_leftover(const struct np_config *cfg, const struct np_file_fact *
 		return cfg->memlock_keep && fact->file.status == NP_TARGET_PRESENT;
 	if (fact->role == NP_ROLE_DASK_YAML || fact->role == NP_ROLE_DASK_ENV)
 		return !cfg->dask.enabled && fact->file.status == NP_TARGET_PRESENT;
-	return cfg->ucx.profile == NP_UCX_OFF && fact->file.status == NP_TARGET_PRESENT &&
-	       (fact->role == NP_ROLE_PROFILE_SH || fact->role == NP_ROLE_PROFILE_CSH ||
-		fact->role == NP_ROLE_UCX_ENV);
+	return is_leftover_of_ucx(cfg, facts, fact);
 }
 
 static bool is_planned(const struct np_actions *actions, const struct np_target_file *f)
@@ -352,7 +383,7 @@ static int plan_file(const struct np_config *cfg, const struct np_facts *facts,
 	r = np_plan_file_content(cfg, facts, sel, fact, &wanted, &content, err);
 	if (r < 0)
 		return r;
-	if (!wanted && !is_leftover(cfg, fact))
+	if (!wanted && !is_leftover(cfg, facts, fact))
 		return 0;
 	if (wanted && fact->file.status == NP_TARGET_PRESENT &&
 	    np_buf_equal(&content, &fact->file.content))

@@ -6,6 +6,7 @@
 
 #include "agent/cli.h"
 #include "agent/execute.h"
+#include "agent/in_use.h"
 #include "agent/plan.h"
 #include "agent/record.h"
 #include "agent/revert_plan.h"
@@ -212,6 +213,19 @@ static int give_up(struct revert *rv)
 	return np_verb_fail(result, result->actions.n ? NP_EXIT_ROLLED_BACK : NP_EXIT_INTERNAL);
 }
 
+/* What apply would refuse as well: to cut the default route, or a running job. */
+static int refuse(struct revert *rv, const struct np_routes *routes)
+{
+	struct np_result *result = rv->result;
+	bool force = rv->options->force;
+	int r = force ? 0 : np_plan_refuse_cuts(routes, &result->actions, &result->error);
+
+	if (r == 0)
+		r = np_in_use_check(&result->actions, force, &result->checks, &result->error);
+	rv->refused |= r < 0 && r != -ENOMEM;
+	return r;
+}
+
 static int go(struct revert *rv)
 {
 	struct np_result *result = rv->result;
@@ -224,10 +238,8 @@ static int go(struct revert *rv)
 		r = plan(rv, &now, &result->actions,
 			 rv->options->dry_run ? &result->checks : &kept);
 	np_checks_done(&kept);
-	if (r == 0 && !rv->options->force) {
-		r = np_plan_refuse_cuts(&now.routes, &result->actions, &result->error);
-		rv->refused |= r < 0;
-	}
+	if (r == 0)
+		r = refuse(rv, &now.routes);
 	if (r < 0 || rv->options->dry_run) {
 		result->converged = r == 0 && result->actions.n == 0;
 		return r;

@@ -8,7 +8,7 @@ struct np_revert_options {
 	bool last;    /* the last run alone */
 	bool expire;  /* nobody confirmed it: that is noted for nodeprep confirm; with @last */
 	bool dry_run; /* plan only */
-	bool force;   /* also where it cuts the default route */
+	bool force;   /* also where it cuts the default route or a running job */
 };
 
 /*

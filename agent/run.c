@@ -276,3 +276,17 @@ void np_run_drop(struct np_run *run, const struct np_actions *actions)
 	else if (np_record_merge(&run->record.base, actions, &err) == 0)
 		(void)!np_run_save(run, &err);
 }
+
+int np_run_carry_on(const struct np_run *run, struct np_result *result)
+{
+	np_auto_actions struct np_actions carried = { 0 };
+	int r = run->found ? np_run_carry(run, &carried, &result->error) : 0;
+
+	if (r < 0)
+		return r;
+	if (carried.n)
+		np_checks_add(&result->checks, "state", "node", NP_CHECK_WARN, "state.interrupted",
+			      "nothing needs to be done: this run went on with it",
+			      "a run was ended before it was finished (changes: %zu)", carried.n);
+	return np_actions_move(&result->actions, &carried) < 0 ? np_err_nomem(&result->error) : 0;
+}

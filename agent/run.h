@@ -47,6 +47,11 @@ bool np_run_is_overdue(const struct np_run *run);
 int np_run_carry(const struct np_run *run, struct np_actions *out,
 		 struct np_err *err) np_must_check;
 
+/* A killed run is gone on with: what it came to becomes the first actions of @result, which
+ * finishes it or takes it back, and is told as a check ("state.interrupted"). Nothing where
+ * none was found. Returns 0 or a negative errno with message. */
+int np_run_carry_on(const struct np_run *run, struct np_result *result) np_must_check;
+
 /* Reads the record. One that cannot be used is moved aside and told as a check of @status.
  * Returns 0 or a negative errno with message. */
 int np_run_load(struct np_run *run, enum np_check_status status, struct np_checks *checks,

@@ -7,9 +7,8 @@
 
 #include "agent/helper.h"
 #include "agent/ladder.h"
+#include "agent/selftest_child.h"
 #include "agent/selftest_entry.h"
-
-#define ENV_MAX 64
 
 struct runner {
 	const struct np_rung_options *options;
@@ -21,118 +20,6 @@ struct runner {
 static int append(struct runner *run, json_t *entry)
 {
 	return json_array_append_new(run->entries, entry) < 0 ? np_err_nomem(run->err) : 0;
-}
-
-static int add_crash(struct runner *run, const struct np_ladder_step *step,
-		     const struct np_child_result *result)
-{
-	struct np_err err;
-
-	np_helper_failure(result, "the rung", run->options->timeout_ms, &err);
-	return append(run, np_selftest_entry(step->rung, step->device, "fail", err.code,
-					     err.message, err.hint));
-}
-
-/* The child knows its limit alone; where that comes from is known here. */
-static int explain_memlock(struct runner *run, const struct np_child_result *result)
-{
-	json_t *entry = json_array_get(run->entries, json_array_size(run->entries) - 1), *text;
-	const char *code = json_string_value(json_object_get(entry, "code"));
-	const char *said = json_string_value(json_object_get(entry, "message"));
-	size_t len = code ? strlen(code) : 0;
-	char login[NP_MEMLOCK_STRLEN], source[sizeof(run->helper.limit.source)];
-
-	if (!run->helper.has_limit || len < 8 || strcmp(code + len - 8, ".memlock") != 0)
-		return 0;
-	/* the name of a file of limits.d need not be UTF-8 */
-	np_printable(run->helper.limit.source, source, sizeof(source));
-	if (result->memlock_less)
-		text = json_sprintf("%s, all that can be given here; user %s gets %s at login (%s)",
-				    said, run->helper.user,
-				    np_memlock_str(run->helper.limit.limit.soft, login), source);
-	else
-		text = json_sprintf("%s, as user %s gets it at login (%s)", said, run->helper.user,
-				    source);
-	if (json_object_set_new(entry, "message", text) < 0)
-		return -ENOMEM;
-	if (result->memlock_less)
-		text = json_string("raise the memlock limit of what starts nodeprep, or give it "
-				   "CAP_SYS_RESOURCE");
-	else if (*source == '/')
-		text = json_sprintf("correct %s, or set [limits] memlock = unlimited and run "
-				    "nodeprep apply",
-				    run->helper.limit.source);
-	else
-		text = json_string("set [limits] memlock = unlimited and run nodeprep apply");
-	return json_object_set_new(entry, "hint", text) < 0 ? -ENOMEM : 0;
-}
-
-/* Its arguments. Not by its environment: the child drops what could lead UCX astray. */
-struct arguments {
-	const char *v[24 + 2 * ENV_MAX];
-	size_t n;
-	char timeout[16];
-};
-
-static void add_argument(struct arguments *args, const char *option, const char *value)
-{
-	if (!value || !*value)
-		return;
-	args->v[args->n++] = option;
-	args->v[args->n++] = value;
-}
-
-static void make_arguments(const struct np_rung_options *options, const struct np_ladder_step *step,
-			   struct arguments *args)
-{
-	args->v[args->n++] = NP_HELPER_PROGRAM;
-	args->v[args->n++] = step->rung;
-	add_argument(args, step->is_netdev ? "--netdev" : "--device", step->device);
-	add_argument(args, "--peer", step->peer);
-	add_argument(args, "--gpu", step->gpu);
-	add_argument(args, "--address", step->address);
-	args->v[args->n++] = options->full ? "--full" : "--quick";
-	if (options->force)
-		args->v[args->n++] = "--force";
-	/* its own deadline comes first (its alarm 3 s after that), so that it can still
-	 * say what hung */
-	snprintf(args->timeout, sizeof(args->timeout), "%d",
-		 options->timeout_ms > 12000 ? options->timeout_ms - 5000 :
-					       options->timeout_ms / 2);
-	add_argument(args, "--timeout-ms", args->timeout);
-	for (size_t i = 0; options->env && i < options->env->n && i < ENV_MAX; i++)
-		add_argument(args, "--env", options->env->v[i]);
-}
-
-static int run_step(struct runner *run, const struct np_ladder_step *step)
-{
-	np_auto_child_result struct np_child_result result = { 0 };
-	struct arguments args = { 0 };
-	char name[160];
-	int r;
-
-	make_arguments(run->options, step, &args);
-	snprintf(name, sizeof(name), "selftest %s %s", step->rung, step->device);
-	r = np_helper_run(&run->helper,
-			  &(const struct np_helper_job){
-				  .name = name,
-				  .argv = args.v,
-				  .as_root = step->as_root,
-				  .login_limit = true,
-				  .library_path = step->as_root ? NULL : run->options->library_path,
-				  .make_directory = true,
-				  .timeout_ms = run->options->timeout_ms },
-			  &result, run->err);
-	if (r < 0)
-		return r;
-	r = result.timed_out || result.term_signal ?
-		    -EPROTO :
-		    np_selftest_take(&result, step->rung, step->device, run->entries);
-	if (r == -EPROTO)
-		return add_crash(run, step, &result);
-	if (r == 0)
-		r = explain_memlock(run, &result);
-	return r < 0 ? np_err_nomem(run->err) : 0;
 }
 
 /* What failed below it in this run. NULL: nothing did. */
@@ -149,7 +36,7 @@ static const json_t *broken_below(const struct runner *run, const struct np_ladd
 	return NULL;
 }
 
-static int skip_above(struct runner *run, const struct np_ladder_step *step, const json_t *broken)
+static json_t *skipped_above(const struct np_ladder_step *step, const json_t *broken)
 {
 	char message[240], label[168];
 
@@ -157,8 +44,8 @@ static int skip_above(struct runner *run, const struct np_ladder_step *step, con
 		 json_string_value(json_object_get(broken, "rung")),
 		 json_string_value(json_object_get(broken, "device")),
 		 json_string_value(json_object_get(broken, "code")));
-	return append(run, np_selftest_entry(step->rung, np_ladder_label(step, label), "skip",
-					     "selftest.below_broken", message, "mend that first"));
+	return np_selftest_entry(step->rung, np_ladder_label(step, label), "skip",
+				 "selftest.below_broken", message, "mend that first");
 }
 
 /* Each port works by itself, and there is no way from one to the other: that may be as
@@ -183,16 +70,13 @@ static void judge_lacking(const struct np_rung_options *options, const struct np
 		json_object_set_new(entry, "status", json_string("skip"));
 }
 
-static void judge(const struct np_config *cfg, const struct np_facts *facts,
-		  const struct np_rung_options *options, const struct np_ladder_step *step,
-		  json_t *entry)
+/* What its device is made for. */
+static struct np_selftest_fair fair_of(const struct np_facts *facts,
+				       const struct np_ladder_step *step)
 {
-	double floor = np_config_floor(cfg, step->rung), rate = 0;
-	char label[168];
+	struct np_pci pci;
+	char path[64];
 
-	json_object_set_new(entry, "device", json_string(np_ladder_label(step, label)));
-	judge_pair(step, entry);
-	judge_lacking(options, step, entry);
 	for (size_t i = 0; i < facts->cas.n; i++) {
 		const struct np_ca *ca = &facts->cas.v[i];
 
@@ -201,10 +85,78 @@ static void judge(const struct np_config *cfg, const struct np_facts *facts,
 
 			snprintf(name, sizeof(name), "%s:%d", ca->name, ca->ports[p].num);
 			if (np_streq(name, step->device))
-				rate = ca->ports[p].rate_gbps;
+				return np_selftest_fair_port(ca->ports[p].rate_gbps);
 		}
 	}
-	np_selftest_judge_bandwidth(entry, floor, rate);
+	if (!step->each_gpu)
+		return (struct np_selftest_fair){ 0 };
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%.16s", step->device);
+	np_pci_read(path, &pci);
+	return np_selftest_fair_gpu(step->rung, &pci);
+}
+
+static void judge(const struct np_config *cfg, const struct np_facts *facts,
+		  const struct np_rung_options *options, const struct np_ladder_step *step,
+		  json_t *entry)
+{
+	struct np_selftest_fair fair = fair_of(facts, step);
+	char label[168];
+
+	json_object_set_new(entry, "device", json_string(np_ladder_label(step, label)));
+	judge_pair(step, entry);
+	judge_lacking(options, step, entry);
+	np_selftest_judge_bandwidth(entry, np_config_floor(cfg, step->rung), &fair);
+}
+
+/* Not to be run, and why, as an entry; NULL: it is to be run. */
+static json_t *not_run(const struct runner *run, const struct np_ladder_step *step)
+{
+	const json_t *broken = broken_below(run, step);
+
+	if (step->code[0])
+		return np_selftest_entry(step->rung, step->device, "skip", step->code,
+					 step->message, step->hint);
+	return broken ? skipped_above(step, broken) : NULL;
+}
+
+/* Steps that one child can do: the GPUs of a rung. */
+static size_t alike(const struct np_ladder_step *steps, size_t most)
+{
+	size_t n = 1;
+
+	while (steps[0].each_gpu && n < most && steps[n].each_gpu &&
+	       np_streq(steps[n].rung, steps[0].rung))
+		n++;
+	return n;
+}
+
+/* The next step, with those that go with it: *@n of them. */
+static int run_some(struct runner *run, const struct np_config *cfg, const struct np_facts *facts,
+		    const struct np_ladder_step *steps, size_t most, size_t *n)
+{
+	_cleanup_free_ json_t **got = NULL;
+	_cleanup_free_ bool *tried = NULL;
+	int r;
+
+	*n = alike(steps, most);
+	got = calloc(*n, sizeof(json_t *));
+	tried = calloc(*n, sizeof(bool));
+	if (!got || !tried)
+		return np_err_nomem(run->err);
+	for (size_t i = 0; i < *n; i++) {
+		got[i] = not_run(run, &steps[i]);
+		tried[i] = !got[i];
+	}
+	r = np_selftest_child(run->options, &run->helper, steps, *n, got, run->err);
+	for (size_t i = 0; i < *n; i++) {
+		if (r == 0 && tried[i])
+			judge(cfg, facts, run->options, &steps[i], got[i]);
+		if (r == 0)
+			r = append(run, got[i]);
+		else
+			json_decref(got[i]);
+	}
+	return r;
 }
 
 int np_selftest_run(const struct np_config *cfg, const struct np_facts *facts,
@@ -223,21 +175,11 @@ int np_selftest_run(const struct np_config *cfg, const struct np_facts *facts,
 	if (r == 0)
 		r = np_ladder_make(cfg, facts, sel, options->rungs, &users, options->force, &ladder,
 				   err);
-	for (size_t i = 0; i < ladder.n && r == 0; i++) {
-		const struct np_ladder_step *step = &ladder.v[i];
-		const json_t *broken = broken_below(&run, step);
+	for (size_t i = 0; i < ladder.n && r == 0;) {
+		size_t n = 0;
 
-		if (step->code[0]) {
-			r = append(&run, np_selftest_entry(step->rung, step->device, "skip",
-							   step->code, step->message, step->hint));
-		} else if (broken) {
-			r = skip_above(&run, step, broken);
-		} else {
-			r = run_step(&run, step);
-			if (r == 0)
-				judge(cfg, facts, options, step,
-				      json_array_get(entries, json_array_size(entries) - 1));
-		}
+		r = run_some(&run, cfg, facts, &ladder.v[i], ladder.n - i, &n);
+		i += n;
 	}
 	np_helper_done(&run.helper);
 	return r;

@@ -96,7 +96,7 @@ void np_sh_look(const struct np_sh *sh, const char *name, struct np_sh_look *out
 	if (look_builtin(sh, name, out))
 		return;
 	/* a login starts without them; anything else may come from sshd, PAM or a terminal */
-	if (np_setting_matters(name))
+	if (np_setting_matters(name) || np_setting_finds_libraries(name))
 		out->set = out->not_empty = NP_SH_NO;
 }
 

@@ -235,6 +235,8 @@ static void add_nouns(const json_t *show, struct np_buf *out)
 			text_config(list, out);
 		else if (strcmp(noun, "libraries") == 0)
 			np_show_text_libraries(list, out);
+		else if (strcmp(noun, "census") == 0)
+			np_census_rows_text(list, out);
 		else
 			text_rows(list, out);
 	}

@@ -293,17 +293,29 @@ void np_target_file_read(struct np_target_file *f)
 	f->reason[0] = f->hint[0] = '\0';
 	f->network_fs = false;
 	memset(&f->attr, 0, sizeof(f->attr));
-	if (f->in_home)
-		np_target_home_read(f);
-	else
+	if (!f->in_home)
 		etc_read(f);
+	else if (np_target_homes_read(&f, 1, false) < 0)
+		f->num = -ENOMEM;
+}
+
+static int home_write(const struct np_target_file *f, const void *data, size_t len,
+		      const struct np_file_attr *attr, struct np_err *err)
+{
+	struct np_target_write one = { .file = f, .data = data, .len = len, .attr = attr };
+
+	if (np_target_homes_write(&one, 1, false) < 0)
+		return np_err_nomem(err);
+	if (one.result < 0 && err)
+		*err = one.err;
+	return one.result;
 }
 
 int np_target_file_write(const struct np_target_file *f, const void *data, size_t len,
 			 const struct np_file_attr *attr_or_null, struct np_err *err)
 {
 	if (f->in_home)
-		return np_target_home_write(f, data, len, attr_or_null, err);
+		return home_write(f, data, len, attr_or_null, err);
 	return etc_write(f, data, len, attr_or_null, err);
 }
 

@@ -82,4 +82,22 @@ void np_target_file_sweep(const struct np_target_file *f);
  * NULL where there is none or memory is short. Caller frees. */
 char *np_target_file_missing_dir(const struct np_target_file *f);
 
+/* The same for many files in homes, by several processes at a time. @stop_on_signal: a
+ * signal leaves out those that were not begun (UNKNOWN, or result, -EINTR). Both return 0
+ * or -ENOMEM; what became of each is in it. */
+int np_target_homes_read(struct np_target_file *const *files, size_t n,
+			 bool stop_on_signal) np_must_check;
+
+struct np_target_write {
+	const struct np_target_file *file; /* in a home */
+	const void *data;		   /* NULL removes the file */
+	size_t len;
+	const struct np_file_attr *attr; /* of a new file, or NULL */
+	int result;			 /* as np_target_file_write returns it */
+	struct np_err err;
+};
+
+int np_target_homes_write(struct np_target_write *writes, size_t n,
+			  bool stop_on_signal) np_must_check;
+
 #endif

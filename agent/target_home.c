@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "agent/target_open.h"
@@ -111,13 +110,11 @@ static int read_job(void *arg, struct np_buf *out)
 	np_auto_file_meta struct np_file_meta meta = { 0 };
 	np_auto_buf struct np_buf content = { 0 };
 	_cleanup_close_ int home = -1;
-	struct statfs fs;
 
 	memset(&answer, 0, sizeof(answer));
 	home = open_home(job->file, &answer.look);
 	if (home >= 0) {
-		answer.network_fs =
-			fstatfs(home, &fs) == 0 && np_target_fs_is_network((uint32_t)fs.f_type);
+		answer.network_fs = np_target_is_network(home);
 		np_target_look_at(home, job->name, &job->file->uid, &answer.look);
 		if (answer.look.status == NP_TARGET_PRESENT)
 			np_target_read_at(home, job->name, &answer.look, &content,
@@ -189,15 +186,16 @@ static int write_job(void *arg, struct np_buf *out)
 	return out->failed ? -ENOMEM : 0;
 }
 
-/* Runs @fn as the owner and takes its answer, which is not trusted to be whole. */
-static int ask(const struct np_target_file *f, struct job *job, int (*fn)(void *, struct np_buf *),
-	       struct answer *answer, struct np_buf *out, struct np_err *err)
+/* Takes the answer of the owner's process, which is not trusted to be whole. */
+static int take_answer(const struct np_target_file *f, struct np_user_call *call,
+		       struct answer *answer)
 {
-	int r;
+	struct np_err *err = &call->err;
+	int r = call->result;
 
-	r = np_as_user(f->user, f->uid, f->gid, TIMEOUT_MS, fn, job, out, err);
 	if (r < 0) {
-		/* the child failed before or after @fn, which never fails with a message */
+		/* the child failed before or after its function, which never fails with a
+		 * message */
 		if (err->num == 0)
 			np_err_set(err, r, "file.write", "cannot act as user %s: %s", f->user,
 				   strerror(-r));
@@ -208,10 +206,10 @@ static int ask(const struct np_target_file *f, struct job *job, int (*fn)(void *
 				    f->home);
 		return r;
 	}
-	if (out->len < sizeof(*answer))
+	if (call->out.len < sizeof(*answer))
 		return np_err_set(err, -EIO, "internal.child",
 				  "the process acting as user %s gave half an answer", f->user);
-	memcpy(answer, out->data, sizeof(*answer));
+	memcpy(answer, call->out.data, sizeof(*answer));
 	answer->look.reason[sizeof(answer->look.reason) - 1] = '\0';
 	answer->look.hint[sizeof(answer->look.hint) - 1] = '\0';
 	return 0;
@@ -253,30 +251,75 @@ static int take_content(struct np_target_file *f, const struct answer *answer,
 			     len - answer->content_len, &f->meta);
 }
 
-void np_target_home_read(struct np_target_file *f)
+/* Jobs for many homes, and the calls that do them. */
+struct batch {
+	struct job *jobs;
+	struct np_user_call *calls;
+	size_t n;
+};
+
+static int batch_init(struct batch *b, size_t room)
 {
-	struct job job = { .file = f, .name = base_name(f->path) };
-	np_auto_buf struct np_buf out = { 0 };
+	b->jobs = calloc(room, sizeof(*b->jobs));
+	b->calls = calloc(room, sizeof(*b->calls));
+	return b->jobs && b->calls ? 0 : -ENOMEM;
+}
+
+static void batch_done(struct batch *b)
+{
+	for (size_t i = 0; i < b->n; i++)
+		np_buf_done(&b->calls[i].out);
+	free(b->jobs);
+	free(b->calls);
+}
+
+static void batch_add(struct batch *b, const struct job *job)
+{
+	const struct np_target_file *f = job->file;
+
+	b->jobs[b->n] = *job;
+	b->calls[b->n] = (struct np_user_call){
+		.user = f->user, .uid = f->uid, .gid = f->gid, .arg = &b->jobs[b->n]
+	};
+	b->n++;
+}
+
+static void batch_run(struct batch *b, int (*fn)(void *, struct np_buf *), bool stop_on_signal)
+{
+	const struct np_user_calls calls = { .v = b->calls,
+					     .n = b->n,
+					     .fn = fn,
+					     .timeout_ms = TIMEOUT_MS,
+					     .stop_on_signal = stop_on_signal };
+
+	np_as_users(&calls);
+}
+
+static void take_look(struct np_target_file *f, const struct answer *answer)
+{
+	f->status = answer->look.status;
+	f->num = answer->look.num;
+	f->network_fs = answer->network_fs;
+	np_strcpy(f->reason, sizeof(f->reason), answer->look.reason);
+	np_strcpy(f->hint, sizeof(f->hint), answer->look.hint);
+}
+
+static void take_read(struct np_target_file *f, struct np_user_call *call)
+{
 	struct answer answer;
-	struct np_err err;
 	int r;
 
-	np_err_clear(&err);
 	memset(&answer, 0, sizeof(answer));
-	if (!impossible_home(f, &answer.look) && ask(f, &job, read_job, &answer, &out, &err) < 0)
-		np_target_look_set(&answer.look, NP_TARGET_UNKNOWN, err.num, err.hint, "%.*s",
-				   (int)sizeof(f->reason) - 1, err.message);
-	f->status = answer.look.status;
-	f->num = answer.look.num;
-	f->network_fs = answer.network_fs;
-	np_strcpy(f->reason, sizeof(f->reason), answer.look.reason);
-	np_strcpy(f->hint, sizeof(f->hint), answer.look.hint);
+	if (take_answer(f, call, &answer) < 0)
+		np_target_look_set(&answer.look, NP_TARGET_UNKNOWN, call->err.num, call->err.hint,
+				   "%.*s", (int)sizeof(f->reason) - 1, call->err.message);
+	take_look(f, &answer);
 	if (f->status != NP_TARGET_PRESENT)
 		return;
 	f->attr = (struct np_file_attr){ .mode = answer.look.st.st_mode & 07777,
 					 .uid = answer.look.st.st_uid,
 					 .gid = answer.look.st.st_gid };
-	r = take_content(f, &answer, &out);
+	r = take_content(f, &answer, &call->out);
 	if (r < 0) {
 		f->status = NP_TARGET_UNKNOWN;
 		f->num = r;
@@ -285,34 +328,43 @@ void np_target_home_read(struct np_target_file *f)
 	}
 }
 
-int np_target_home_write(const struct np_target_file *f, const void *data, size_t len,
-			 const struct np_file_attr *attr, struct np_err *err)
+int np_target_homes_read(struct np_target_file *const *files, size_t n, bool stop_on_signal)
 {
-	struct job job = { f, base_name(f->path), data, len, attr };
-	np_auto_buf struct np_buf out = { 0 };
-	struct answer answer;
-	struct np_err local;
+	np_auto(batch_done) struct batch b = { 0 };
+
+	if (batch_init(&b, n) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		const struct job job = { .file = files[i], .name = base_name(files[i]->path) };
+		struct answer answer;
+
+		memset(&answer, 0, sizeof(answer));
+		if (impossible_home(files[i], &answer.look))
+			take_look(files[i], &answer);
+		else
+			batch_add(&b, &job);
+	}
+	batch_run(&b, read_job, stop_on_signal);
+	/* the jobs are a subsequence of the files */
+	for (size_t i = 0, k = 0; k < b.n; i++)
+		if (b.jobs[k].file == files[i])
+			take_read(files[i], &b.calls[k++]);
+	return 0;
+}
+
+static int take_write(const struct np_target_file *f, const struct answer *answer,
+		      struct np_err *err)
+{
 	int r;
 
-	np_err_clear(&local);
-	memset(&answer, 0, sizeof(answer));
-	if (!impossible_home(f, &answer.look)) {
-		r = ask(f, &job, write_job, &answer, &out, &local);
-		if (r < 0) {
-			if (err)
-				*err = local;
-			np_err_context(err, "%s", f->path);
-			return r;
-		}
-	}
-	if (answer.look.status == NP_TARGET_REFUSED || answer.look.status == NP_TARGET_UNKNOWN) {
-		r = answer.look.num < 0 ? answer.look.num : -EPERM;
+	if (answer->look.status == NP_TARGET_REFUSED || answer->look.status == NP_TARGET_UNKNOWN) {
+		r = answer->look.num < 0 ? answer->look.num : -EPERM;
 		np_err_set(err, r, "file.refused", "%s: not touched: %s", f->path,
-			   answer.look.reason);
-		np_err_hint(err, "%s", answer.look.hint);
+			   answer->look.reason);
+		np_err_hint(err, "%s", answer->look.hint);
 		return r;
 	}
-	r = answer.write_num;
+	r = answer->write_num;
 	if (r == -EACCES || r == -EPERM || r == -EROFS) {
 		np_err_set(err, r, "file.refused", "%s: user %s may not write there: %s", f->path,
 			   f->user, strerror(-r));
@@ -326,30 +378,69 @@ int np_target_home_write(const struct np_target_file *f, const void *data, size_
 	return r;
 }
 
+int np_target_homes_write(struct np_target_write *writes, size_t n, bool stop_on_signal)
+{
+	np_auto(batch_done) struct batch b = { 0 };
+
+	if (batch_init(&b, n) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		struct np_target_write *w = &writes[i];
+		const struct job job = { w->file, base_name(w->file->path), w->data, w->len,
+					 w->attr };
+		struct answer answer;
+
+		np_err_clear(&w->err);
+		memset(&answer, 0, sizeof(answer));
+		if (impossible_home(w->file, &answer.look))
+			w->result = take_write(w->file, &answer, &w->err);
+		else
+			batch_add(&b, &job);
+	}
+	batch_run(&b, write_job, stop_on_signal);
+	for (size_t i = 0, k = 0; k < b.n; i++) {
+		struct np_target_write *w = &writes[i];
+		struct answer answer;
+
+		if (b.jobs[k].file != w->file)
+			continue;
+		memset(&answer, 0, sizeof(answer));
+		w->result = take_answer(w->file, &b.calls[k], &answer);
+		if (w->result == 0) {
+			w->result = take_write(w->file, &answer, &w->err);
+		} else {
+			w->err = b.calls[k].err;
+			np_err_context(&w->err, "%s", w->file->path);
+		}
+		k++;
+	}
+	return 0;
+}
+
 static int sweep_job(void *arg, struct np_buf *out)
 {
 	const struct job *job = arg;
-	struct answer answer;
+	struct np_target_look look;
 	_cleanup_close_ int home = -1;
 
-	memset(&answer, 0, sizeof(answer));
-	home = open_home(job->file, &answer.look);
+	(void)out;
+	memset(&look, 0, sizeof(look));
+	home = open_home(job->file, &look);
 	if (home >= 0)
 		np_file_sweep_temp(home, job->name);
-	np_buf_add(out, &answer, sizeof(answer));
-	return out->failed ? -ENOMEM : 0;
+	return 0;
 }
 
 void np_target_home_sweep(const struct np_target_file *f)
 {
-	struct job job = { .file = f, .name = base_name(f->path) };
-	np_auto_buf struct np_buf out = { 0 };
-	struct answer answer;
-	struct np_err err;
+	const struct job job = { .file = f, .name = base_name(f->path) };
+	np_auto(batch_done) struct batch b = { 0 };
+	struct np_target_look look;
 
-	np_err_clear(&err);
-	memset(&answer, 0, sizeof(answer));
 	/* a home that cannot be entered has nothing of ours, or will be said elsewhere */
-	if (!impossible_home(f, &answer.look))
-		(void)!ask(f, &job, sweep_job, &answer, &out, &err);
+	memset(&look, 0, sizeof(look));
+	if (impossible_home(f, &look) || batch_init(&b, 1) < 0)
+		return;
+	batch_add(&b, &job);
+	batch_run(&b, sweep_job, false);
 }

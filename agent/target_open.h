@@ -43,10 +43,14 @@ void np_target_look_set(struct np_target_look *look, enum np_target_status statu
 /* statfs(2)'s f_type is that of a network file system. FUSE is not known to be one. */
 bool np_target_fs_is_network(uint32_t type);
 
-/* The halves in target_home.c: the file in a home, by its owner's identity. */
-void np_target_home_read(struct np_target_file *f);
-int np_target_home_write(const struct np_target_file *f, const void *data, size_t len,
-			 const struct np_file_attr *attr, struct np_err *err) np_must_check;
+/* The mount of device @major:@minor in @mountinfo (proc(5)) is of a type that only its name
+ * tells: 9p, sshfs, GlusterFS by FUSE. */
+bool np_target_mount_is_network(const char *mountinfo, unsigned int major, unsigned int minor);
+
+/* Both, for an open directory. False where it cannot be told. */
+bool np_target_is_network(int fd);
+
+/* target_home.c: see np_target_file_sweep. */
 void np_target_home_sweep(const struct np_target_file *f);
 
 #endif

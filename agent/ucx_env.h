@@ -58,7 +58,23 @@ void np_ucx_net_devices(const struct np_ucx_input *in, struct np_buf *out);
  * variable that np_ucx_env would have refused. */
 int np_ucx_render_sh(const struct np_env *env, struct np_buf *out) np_must_check;
 int np_ucx_render_csh(const struct np_env *env, struct np_buf *out) np_must_check;
-/* For a systemd EnvironmentFile=. */
-int np_ucx_render_env(const struct np_env *env, struct np_buf *out) np_must_check;
+/* For a systemd EnvironmentFile=. With @modulefile it says where that is; NULL = none. */
+int np_ucx_render_env(const struct np_env *env, const char *modulefile,
+		      struct np_buf *out) np_must_check;
+/* For environment modules: Lua where @path ends in ".lua" (Lmod alone reads that), else
+ * Tcl, which Environment Modules and Lmod read. Unloading takes away what loading set. */
+int np_ucx_render_modulefile(const struct np_env *env, const char *path,
+			     struct np_buf *out) np_must_check;
+bool np_ucx_modulefile_is_lua(const char *path);
+
+/* Is it one of these texts? The folder of a modulefile is the site's. */
+bool np_ucx_is_ours(const char *text);
+
+#define NP_UCX_MODULEFILE_MAX 160
+/* Is @path one that [ucx] modulefile takes? */
+bool np_ucx_modulefile_ok(const char *path);
+/* The modulefile that a text of np_ucx_render_env names. NULL: none, or no memory. The
+ * caller frees. */
+char *np_ucx_env_modulefile(const char *text, size_t len) np_must_check;
 
 #endif

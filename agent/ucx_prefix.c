@@ -7,10 +7,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/str.h"
+#include "base/trust.h"
 
 #define LIBRARY	     "libucp.so.0" /* its soname since UCX 1.0 */
 #define LINKER_SIGNS ":;$"
@@ -38,26 +38,13 @@ static int unsafe(struct np_err *err, const char *path)
 	return -EACCES;
 }
 
-/* @path and every folder above it. In a sticky folder, such as /tmp, what is root's stays
- * root's; but others may add to it, so that the folder of libraries itself is no such. */
+/* @path and every folder above it; @path itself may not be sticky either. */
 static int check_path(const char *path, struct np_err *err)
 {
-	char part[PATH_MAX];
-	struct stat st;
+	char which[PATH_MAX];
+	int r = np_path_trusted(path, which, sizeof(which));
 
-	if (!realpath(path, part))
-		return unsafe(err, path);
-	for (bool above = false;; above = true) {
-		char *slash = strrchr(part, '/');
-		const char *here = *part ? part : "/";
-
-		if (stat(here, &st) < 0 || st.st_uid != 0 ||
-		    (st.st_mode & 022 && !(above && S_ISDIR(st.st_mode) && st.st_mode & S_ISVTX)))
-			return unsafe(err, here);
-		if (!*part)
-			return 0;
-		*slash = '\0';
-	}
+	return r < 0 ? unsafe(err, r == -EPERM ? which : path) : 0;
 }
 
 /* Root runs what is in there: nobody else may put it there. */

@@ -7,6 +7,7 @@
 #include "agent/cli.h"
 #include "agent/confirm.h"
 #include "agent/execute.h"
+#include "agent/in_use.h"
 #include "agent/judge.h"
 #include "agent/lock.h"
 #include "agent/plan.h"
@@ -66,6 +67,16 @@ static int ask_libraries(struct apply *ap, bool thorough)
 		r = np_libraries_ask(np_nvlink_matters(ap->cfg, &ap->facts), &ap->libraries,
 				     &ap->result->error);
 	ap->facts.libraries = ap->libraries;
+	return r;
+}
+
+/* All that there is to know of them, for the judgement of a run that changed something. */
+static int look_at_libraries(struct apply *ap)
+{
+	int r = ask_libraries(ap, true);
+
+	if (r == 0 && np_libraries_matter(&ap->facts, true))
+		r = np_census_look(ap->cfg, &ap->facts.census, &ap->result->error);
 	return r;
 }
 
@@ -142,6 +153,14 @@ static int record_undo(struct apply *ap, size_t from)
 	return r;
 }
 
+static int refuse_in_use(struct apply *ap, const struct np_actions *planned)
+{
+	int r = np_in_use_check(planned, ap->cfg->force, &ap->result->checks, &ap->result->error);
+
+	ap->refused |= r < 0 && r != -ENOMEM;
+	return r;
+}
+
 /* Runs what the plan says for @parts, of which @keep (or NULL) leaves what it likes.
  * Returns the number of actions, or < 0. */
 static int run_plan(struct apply *ap, unsigned int parts,
@@ -161,7 +180,9 @@ static int run_plan(struct apply *ap, unsigned int parts,
 	n = planned.n;
 	if (n == 0)
 		return 0;
-	r = open_netlink(ap);
+	r = refuse_in_use(ap, &planned);
+	if (r == 0)
+		r = open_netlink(ap);
 	if (r == 0 && np_actions_move(all, &planned) < 0)
 		r = np_err_nomem(&ap->result->error);
 	if (r < 0)
@@ -237,7 +258,7 @@ static int preflight(struct apply *ap)
 	int r = np_plan_make(ap->cfg, &ap->facts, NP_PLAN_ALL, &planned, &ap->result->error);
 
 	ap->refused |= r < 0 && r != -ENOMEM;
-	return r;
+	return r < 0 ? r : refuse_in_use(ap, &planned);
 }
 
 /* An address goes on when nobody on the fabric has it. The question needs a netdev that
@@ -365,24 +386,6 @@ static int look_back(struct apply *ap)
 	return r;
 }
 
-/* A killed run is gone on with: its changes become those of this run, which finishes it or
- * takes it back. */
-static int carry_on(struct apply *ap)
-{
-	np_auto_actions struct np_actions carried = { 0 };
-	struct np_err *err = &ap->result->error;
-	int r = ap->run.found ? np_run_carry(&ap->run, &carried, err) : 0;
-
-	if (r < 0)
-		return r;
-	if (carried.n)
-		np_checks_add(&ap->result->checks, "state", "node", NP_CHECK_WARN,
-			      "state.interrupted",
-			      "nothing needs to be done: this run went on with it",
-			      "a run was ended before it was finished (changes: %zu)", carried.n);
-	return np_actions_move(&ap->result->actions, &carried) < 0 ? np_err_nomem(err) : 0;
-}
-
 /* Kept, or kept for now. */
 static int end_run(struct apply *ap)
 {
@@ -418,7 +421,7 @@ static int finish(struct apply *ap, const struct np_cli *cli)
 		any_done(&result->actions) ? NP_SERVICES_ALL : NP_SERVICES_UNITS;
 
 	/* a run that finds nothing to do stays as cheap as it is */
-	if (any_done(&result->actions) && ask_libraries(ap, true) < 0)
+	if (any_done(&result->actions) && look_at_libraries(ap) < 0)
 		return roll_back(ap);
 	if (ap->facts.gpus.n > 0)
 		np_observe_pci(&ap->facts);
@@ -454,6 +457,8 @@ int np_verb_apply(const struct np_cli *cli, struct np_config *cfg, struct np_res
 	_cleanup_close_ int lock = -1;
 	int r;
 
+	if (cli->root)
+		return np_verb_image(cli, cfg, result);
 	if (cli->dry_run)
 		return np_verb_plan(cli, cfg, result);
 	if (np_verb_need_root(result, "apply needs root",
@@ -469,7 +474,7 @@ int np_verb_apply(const struct np_cli *cli, struct np_config *cfg, struct np_res
 	if (r == 0)
 		r = preflight(&ap);
 	if (r == 0)
-		r = carry_on(&ap);
+		r = np_run_carry_on(&ap.run, result);
 	if (r == 0)
 		r = load_modules(&ap);
 	if (r == 0)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "agent/cli.h"
+#include "agent/in_use.h"
 #include "agent/judge.h"
 #include "agent/plan.h"
 
@@ -16,6 +17,8 @@ static int look(struct np_config *cfg, bool thorough, struct np_result *result,
 	if (r == 0 && np_libraries_matter(facts, thorough))
 		r = np_libraries_ask(np_nvlink_matters(cfg, facts), &facts->libraries,
 				     &result->error);
+	if (r == 0 && thorough && np_libraries_matter(facts, thorough))
+		r = np_census_look(cfg, &facts->census, &result->error);
 	if (r < 0)
 		return np_verb_fail(result, r == -EADDRNOTAVAIL ? NP_EXIT_REFUSED :
 					    r == -EBADMSG	? NP_EXIT_USAGE :
@@ -52,18 +55,27 @@ static int judge(const struct np_config *cfg, struct np_facts *facts, struct np_
 	return 0;
 }
 
+/* What apply would refuse, plan does; check asks whether the node is well. */
+static int refuse_in_use(const struct np_config *cfg, struct np_result *result)
+{
+	int r = np_in_use_check(&result->actions, cfg->force, &result->checks, &result->error);
+
+	return r < 0 ? np_verb_fail(result, r == -ENOMEM ? NP_EXIT_INTERNAL : NP_EXIT_REFUSED) : 0;
+}
+
 static int look_and_judge(struct np_config *cfg, bool thorough, struct np_result *result)
 {
 	np_auto_facts struct np_facts facts = { 0 };
 	int r = look(cfg, thorough, result, &facts);
 
+	if (r == 0 && !thorough)
+		r = refuse_in_use(cfg, result);
 	return r == 0 ? judge(cfg, &facts, result) : r;
 }
 
 int np_verb_plan(const struct np_cli *cli, struct np_config *cfg, struct np_result *result)
 {
-	(void)cli;
-	return look_and_judge(cfg, false, result);
+	return cli->root ? np_verb_image(cli, cfg, result) : look_and_judge(cfg, false, result);
 }
 
 int np_verb_check(const struct np_cli *cli, struct np_config *cfg, struct np_result *result)

@@ -30,6 +30,17 @@ static int check_nouns(const struct np_cli *cli, struct np_err *err)
 /* Of nodeprep-selftest, which starts the GPUs' driver: a second or two for each GPU. */
 #define LIBRARIES_TIMEOUT_S 60
 
+/* Every library that there is, beside those that a program gets here. */
+static int add_census(const struct np_config *cfg, struct np_result *result)
+{
+	np_auto_census struct np_census census = { 0 };
+	int r = np_census_look(cfg, &census, &result->error);
+
+	if (r == 0 && json_object_set_new(result->show, "census", np_census_rows(&census)) < 0)
+		r = np_err_nomem(&result->error);
+	return r;
+}
+
 static int add_noun(const struct np_cli *cli, const struct np_config *cfg,
 		    const struct np_facts *facts, const char *noun, struct np_result *result)
 {
@@ -44,7 +55,7 @@ static int add_noun(const struct np_cli *cli, const struct np_config *cfg,
 			      &list, &result->error);
 	if (r == 0 && json_object_set_new(result->show, noun, list) < 0)
 		r = np_err_nomem(&result->error);
-	return r;
+	return r < 0 ? r : add_census(cfg, result);
 }
 
 static bool has_consumer(const struct np_cli *cli)

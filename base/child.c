@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/child.h"
+#include "base/child_part.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -26,13 +27,14 @@ static void on_signal(int number)
 	interrupted = 1;
 }
 
+static const int handled[] = { SIGTERM, SIGINT, SIGHUP };
+
 void np_signals_install(void)
 {
 	struct sigaction action = { .sa_handler = on_signal };
 
-	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGHUP, &action, NULL);
+	for (size_t i = 0; i < NP_ARRAY_SIZE(handled); i++)
+		sigaction(handled[i], &action, NULL);
 	signal(SIGCHLD, SIG_DFL); /* ignored by the caller, children could not be waited for */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error like others */
@@ -60,7 +62,7 @@ void np_sleep_ms(int ms)
 
 /* ---- the child's side, between fork and exec ---- */
 
-static void limit_child(pid_t parent)
+void np_child_limit(pid_t parent)
 {
 	struct rlimit no_core = { 0, 0 };
 	sigset_t none;
@@ -71,8 +73,8 @@ static void limit_child(pid_t parent)
 		_exit(127);
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	setrlimit(RLIMIT_CORE, &no_core);
-	for (int number = 1; number < NSIG; number++)
-		signal(number, SIG_DFL);
+	for (size_t i = 0; i < NP_ARRAY_SIZE(handled); i++)
+		signal(handled[i], SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
@@ -89,12 +91,15 @@ static void unmap_report(struct child_report **report)
 		munmap(*report, sizeof(**report));
 }
 
-static void exec_child(const struct np_child_spec *spec, int out_fd, int log_fd, pid_t parent,
-		       struct child_report *report)
+static void exec_child(const struct np_child_spec *spec, const struct np_identity *id, int out_fd,
+		       int log_fd, pid_t parent, struct child_report *report)
 {
 	int null_fd = open("/dev/null", O_RDWR), exec_fd = spec->exec_fd;
 
-	limit_child(parent);
+	np_child_limit(parent);
+	/* a program inherits what is ignored */
+	for (int number = 1; number < NSIG; number++)
+		signal(number, SIG_DFL);
 	/* keep the program's descriptor clear of 0..2 before those are replaced */
 	exec_fd = fcntl(exec_fd, F_DUPFD_CLOEXEC, 10);
 	if (exec_fd < 0 || null_fd < 0 || dup2(null_fd, 0) < 0 || dup2(out_fd, 1) < 0 ||
@@ -106,7 +111,7 @@ static void exec_child(const struct np_child_spec *spec, int out_fd, int log_fd,
 		_exit(126);
 	if (spec->memlock)
 		report->memlock_result = np_memlock_set(spec->memlock, &report->memlock);
-	if (spec->switch_user && np_user_become(spec->uid, spec->gid) < 0)
+	if (spec->switch_user && np_user_become(id) < 0)
 		_exit(125);
 	/* changing identity clears the parent-death signal */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -116,8 +121,7 @@ static void exec_child(const struct np_child_spec *spec, int out_fd, int log_fd,
 
 /* ---- the parent's side ---- */
 
-/* Takes what the pipe has; closes it at its end. */
-static void drain(int *fd, struct np_buf *buf, size_t max)
+void np_child_drain(int *fd, struct np_buf *buf, size_t max)
 {
 	char chunk[16384];
 	ssize_t got = read(*fd, chunk, sizeof(chunk));
@@ -136,12 +140,8 @@ static void drain(int *fd, struct np_buf *buf, size_t max)
 	}
 }
 
-/* What a signal does: a program is stopped; a function under another identity is
- * let through to its end, since half of a file operation helps nobody. */
-enum on_interrupt { STOP_ON_SIGNAL, FINISH_FIRST };
-
 static void collect(int *out_fd, int *log_fd, const struct np_child_spec *spec,
-		    enum on_interrupt mode, struct np_child_result *result)
+		    struct np_child_result *result)
 {
 	int64_t deadline = np_now_ms() + spec->timeout_ms;
 
@@ -154,23 +154,34 @@ static void collect(int *out_fd, int *log_fd, const struct np_child_spec *spec,
 			result->timed_out = true;
 			return;
 		}
-		if (mode == STOP_ON_SIGNAL && np_interrupted()) {
+		if (np_interrupted()) {
 			result->interrupted = true;
 			return;
 		}
 		if (poll(fds, 2, left > 200 ? 200 : (int)left) <= 0)
 			continue;
 		if (fds[0].revents)
-			drain(out_fd, &result->out, spec->stdout_max);
+			np_child_drain(out_fd, &result->out, spec->stdout_max);
 		if (fds[1].revents)
-			drain(log_fd, &result->log, spec->stderr_max);
+			np_child_drain(log_fd, &result->log, spec->stderr_max);
 	}
 }
 
-/* Reaps within what is left of the deadline, then kills the whole group. */
-static void reap(pid_t pid, enum on_interrupt mode, int64_t deadline,
-		 struct np_child_result *result)
+/* Waits until the child ended, but not for long: the caller looks at clock and signals. */
+static void wait_a_little(int pidfd)
 {
+	struct pollfd ended = { .fd = pidfd, .events = POLLIN };
+
+	if (pidfd >= 0)
+		poll(&ended, 1, 200);
+	else
+		np_sleep_ms(2); /* a kernel or a filter without pidfd_open */
+}
+
+void np_child_reap(pid_t pid, enum np_on_signal mode, int64_t deadline,
+		   struct np_child_result *result)
+{
+	_cleanup_close_ int pidfd = pidfd_open(pid, 0);
 	int status = 0;
 
 	while (!result->timed_out && !result->interrupted) {
@@ -181,10 +192,10 @@ static void reap(pid_t pid, enum on_interrupt mode, int64_t deadline,
 			break;
 		if (np_now_ms() >= deadline)
 			result->timed_out = true;
-		else if (mode == STOP_ON_SIGNAL && np_interrupted())
+		else if (mode == NP_STOP_ON_SIGNAL && np_interrupted())
 			result->interrupted = true;
 		else
-			np_sleep_ms(2);
+			wait_a_little(pidfd);
 	}
 	/* the group outlives its leader as long as that is not reaped */
 	kill(-pid, SIGKILL);
@@ -200,6 +211,7 @@ int np_child_run(const struct np_child_spec *spec, struct np_child_result *resul
 {
 	_cleanup_close_ int out_fd = -1;
 	_cleanup_close_ int log_fd = -1;
+	np_auto_identity struct np_identity id = { 0 };
 	int out_pipe[2], log_pipe[2];
 	int64_t deadline = np_now_ms() + spec->timeout_ms;
 	pid_t parent = getpid(), pid;
@@ -210,6 +222,8 @@ int np_child_run(const struct np_child_spec *spec, struct np_child_result *resul
 	if (report == MAP_FAILED)
 		return np_err_set(err, -errno, "internal.child", "cannot map a page: %s",
 				  strerror(errno));
+	if (spec->switch_user && np_identity_find(NULL, spec->uid, spec->gid, &id) < 0)
+		return np_err_nomem(err);
 	if (pipe2(out_pipe, O_CLOEXEC) < 0)
 		return np_err_set(err, -errno, "internal.child", "cannot make a pipe: %s",
 				  strerror(errno));
@@ -222,15 +236,15 @@ int np_child_run(const struct np_child_spec *spec, struct np_child_result *resul
 	log_fd = log_pipe[0];
 	pid = fork();
 	if (pid == 0)
-		exec_child(spec, out_pipe[1], log_pipe[1], parent, report);
+		exec_child(spec, &id, out_pipe[1], log_pipe[1], parent, report);
 	close(out_pipe[1]);
 	close(log_pipe[1]);
 	if (pid < 0)
 		return np_err_set(err, -errno, "internal.child", "cannot start %s: %s",
 				  spec->argv[0], strerror(errno));
 	setpgid(pid, pid);
-	collect(&out_fd, &log_fd, spec, STOP_ON_SIGNAL, result);
-	reap(pid, STOP_ON_SIGNAL, deadline, result);
+	collect(&out_fd, &log_fd, spec, result);
+	np_child_reap(pid, NP_STOP_ON_SIGNAL, deadline, result);
 	result->memlock_less = report->memlock_result < 0;
 	result->memlock = report->memlock;
 	if (result->out.failed || result->log.failed) {
@@ -247,117 +261,4 @@ void np_child_result_done(struct np_child_result *result)
 	np_buf_done(&result->out);
 	np_buf_done(&result->log);
 	memset(result, 0, sizeof(*result));
-}
-
-/* ---- a function in a child ---- */
-
-struct call {
-	int (*fn)(void *arg, struct np_buf *out);
-	void *arg;
-	bool switch_user; /* become uid, gid first; else lose the environment */
-	uid_t uid;
-	gid_t gid;
-};
-
-static void run_call(const struct call *call, int fd, pid_t parent)
-{
-	struct np_buf out = { 0 };
-	int r = 0;
-
-	limit_child(parent);
-	signal(SIGXFSZ, SIG_IGN);
-	if (call->switch_user)
-		r = np_user_become(call->uid, call->gid);
-	else
-		clearenv();
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (r == 0)
-		r = call->fn(call->arg, &out);
-	if (out.failed)
-		r = -ENOMEM;
-	if (write(fd, &r, sizeof(r)) != (ssize_t)sizeof(r))
-		_exit(1);
-	for (size_t put = 0; r == 0 && put < out.len;) {
-		ssize_t n = write(fd, out.data + put, out.len - put);
-
-		if (n <= 0)
-			_exit(1);
-		put += (size_t)n;
-	}
-	_exit(0);
-}
-
-/* @who names the child in messages. What @result says of the deadline and of signals
- * is the caller's to tell. */
-static int call_in_child(const struct call *call, const char *who, int timeout_ms,
-			 enum on_interrupt mode, struct np_child_result *result, struct np_err *err)
-{
-	struct np_child_spec spec = { .timeout_ms = timeout_ms, .stdout_max = 64 << 20 };
-	_cleanup_close_ int read_fd = -1;
-	int fds[2], none = -1, r;
-	pid_t parent = getpid(), pid;
-	int64_t deadline = np_now_ms() + timeout_ms;
-
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return np_err_set(err, -errno, "internal.child", "cannot make a pipe: %s",
-				  strerror(errno));
-	read_fd = fds[0];
-	pid = fork();
-	if (pid == 0)
-		run_call(call, fds[1], parent);
-	close(fds[1]);
-	if (pid < 0)
-		return np_err_set(err, -errno, "internal.child", "cannot fork for %s: %s", who,
-				  strerror(errno));
-	setpgid(pid, pid);
-	collect(&read_fd, &none, &spec, mode, result);
-	reap(pid, mode, deadline, result);
-	if (result->timed_out || result->interrupted)
-		return result->timed_out ? -ETIMEDOUT : -EINTR;
-	if (result->out.len < sizeof(r))
-		return np_err_set(err, -EIO, "internal.child",
-				  "the process for %s ended without an answer", who);
-	memcpy(&r, result->out.data, sizeof(r));
-	return r;
-}
-
-/* What the function wrote; in front of it stands what it returned. */
-static int add_answer(struct np_buf *out, const struct np_child_result *result, struct np_err *err)
-{
-	np_buf_add(out, result->out.data + sizeof(int), result->out.len - sizeof(int));
-	return out->failed ? np_err_nomem(err) : 0;
-}
-
-int np_as_user(const char *user, uid_t uid, gid_t gid, int timeout_ms,
-	       int (*fn)(void *arg, struct np_buf *out), void *arg, struct np_buf *out,
-	       struct np_err *err)
-{
-	struct call call = { .fn = fn, .arg = arg, .switch_user = true, .uid = uid, .gid = gid };
-	np_auto_child_result struct np_child_result result = { 0 };
-	char who[48];
-	int r;
-
-	if (uid == geteuid())
-		return fn(arg, out);
-	snprintf(who, sizeof(who), "user %s", user);
-	r = call_in_child(&call, who, timeout_ms, FINISH_FIRST, &result, err);
-	if (result.timed_out)
-		np_err_set(err, r, "file.timeout", "no answer within %d s while acting as user %s",
-			   timeout_ms / 1000, user);
-	return r < 0 ? r : add_answer(out, &result, err);
-}
-
-int np_with_deadline(const char *what, int timeout_ms, int (*fn)(void *arg, struct np_buf *out),
-		     void *arg, struct np_buf *out, struct np_err *err)
-{
-	struct call call = { .fn = fn, .arg = arg };
-	np_auto_child_result struct np_child_result result = { 0 };
-	int r = call_in_child(&call, what, timeout_ms, STOP_ON_SIGNAL, &result, err);
-
-	if (result.timed_out)
-		np_err_set(err, r, "internal.child", "%s: no answer within %d s", what,
-			   timeout_ms / 1000);
-	if (result.interrupted)
-		np_err_set(err, r, "internal.interrupted", "%s: interrupted by a signal", what);
-	return r < 0 ? r : add_answer(out, &result, err);
 }

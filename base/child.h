@@ -63,6 +63,32 @@ int np_as_user(const char *user, uid_t uid, gid_t gid, int timeout_ms,
 	       int (*fn)(void *arg, struct np_buf *out), void *arg, struct np_buf *out,
 	       struct np_err *err) np_must_check;
 
+/* One of many: whose identity, what @fn is given, and what came of it. */
+struct np_user_call {
+	const char *user;
+	uid_t uid;
+	gid_t gid;
+	void *arg;
+	struct np_buf out; /* the caller frees */
+	int result;	   /* as np_as_user returns it */
+	struct np_err err;
+};
+
+struct np_user_calls {
+	struct np_user_call *v;
+	size_t n;
+	int (*fn)(void *arg, struct np_buf *out);
+	int timeout_ms; /* of each, from its own start */
+	/* a signal to the caller leaves out those that were not started: -EINTR,
+	 * "internal.interrupted" */
+	bool stop_on_signal;
+};
+
+/* np_as_user for each of them, several at a time: a disk syncs for many in one go, and a
+ * server that is gone holds up its own homes alone. The order in which they run is not
+ * told. */
+void np_as_users(const struct np_user_calls *all);
+
 /* ---- a function that may hang ---- */
 
 /* As np_as_user, but as the caller, in a child in any case, without an environment, and

@@ -64,6 +64,30 @@ int np_file_read_line_at(int dirfd, const char *path, char *out, size_t size)
 	return (int)got;
 }
 
+int np_dir_each(int dirfd, const char *path,
+		int (*each)(const char *name, unsigned char type, void *arg), void *arg)
+{
+	_cleanup_close_ int fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_Alignas(struct dirent64) char entries[4096];
+	ssize_t got;
+
+	if (fd < 0)
+		return -errno;
+	while ((got = getdents64(fd, entries, sizeof(entries))) > 0) {
+		for (ssize_t at = 0; at < got;) {
+			const struct dirent64 *entry = (const void *)(entries + at);
+			int r = 0;
+
+			at += entry->d_reclen;
+			if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+				r = each(entry->d_name, entry->d_type, arg);
+			if (r != 0)
+				return r;
+		}
+	}
+	return got < 0 ? -errno : 0;
+}
+
 int np_file_write_attr_at(int dirfd, const char *path, const char *text)
 {
 	_cleanup_close_ int fd = openat(dirfd, path, O_WRONLY | O_CLOEXEC | O_NOCTTY);

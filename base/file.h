@@ -27,6 +27,13 @@ int np_file_read_line_at(int dirfd, const char *path, char *out, size_t size) np
  * Returns 0 or a negative errno. */
 int np_file_write_attr_at(int dirfd, const char *path, const char *text) np_must_check;
 
+/* Calls @each with every name in a directory but "." and "..", in no order; @type is DT_*,
+ * dirent.h. What it returns other than 0 ends that and is returned. Returns 0 or a negative
+ * errno. Cheaper than opendir for the many small directories of /sys. */
+int np_dir_each(int dirfd, const char *path,
+		int (*each)(const char *name, unsigned char type, void *arg),
+		void *arg) np_must_check;
+
 /* What a file was, or shall be. */
 struct np_file_attr {
 	mode_t mode; /* permission bits only */

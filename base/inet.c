@@ -12,18 +12,6 @@ static int family_bytes(int family)
 	return family == AF_INET6 ? 16 : 4;
 }
 
-/* Masks the host part away. */
-static void network_of(const struct np_inet *a, uint8_t len, uint8_t out[16])
-{
-	memset(out, 0, 16);
-	for (int i = 0; i < family_bytes(a->family); i++) {
-		int bits = len - 8 * i;
-		uint8_t mask = bits >= 8 ? 0xff : bits <= 0 ? 0 : (uint8_t)(0xff << (8 - bits));
-
-		out[i] = a->bytes[i] & mask;
-	}
-}
-
 /* Every host bit is @bit. */
 static bool host_part_is(const struct np_inet *a, int bit)
 {
@@ -150,6 +138,17 @@ const char *np_inet_addr_str(const struct np_inet *a, char out[NP_INET_STRLEN])
 	return out;
 }
 
+int np_inet_parse_host(const char *s, struct np_inet *out)
+{
+	struct np_inet a = { .family = strchr(s, ':') ? AF_INET6 : AF_INET };
+
+	if (inet_pton(a.family, s, a.bytes) != 1)
+		return -EINVAL;
+	a.prefix_len = a.family == AF_INET6 ? 128 : 32;
+	*out = a;
+	return 0;
+}
+
 const char *np_inet_str(const struct np_inet *a, char out[NP_INET_STRLEN])
 {
 	size_t len;
@@ -173,13 +172,11 @@ bool np_inet_equal(const struct np_inet *a, const struct np_inet *b)
 
 static bool same_network(const struct np_inet *a, const struct np_inet *b, uint8_t len)
 {
-	uint8_t net_a[16], net_b[16];
+	size_t whole = len / 8;
 
-	if (a->family != b->family)
+	if (a->family != b->family || memcmp(a->bytes, b->bytes, whole) != 0)
 		return false;
-	network_of(a, len, net_a);
-	network_of(b, len, net_b);
-	return memcmp(net_a, net_b, 16) == 0;
+	return len % 8 == 0 || (a->bytes[whole] ^ b->bytes[whole]) >> (8 - len % 8) == 0;
 }
 
 bool np_inet_same_subnet(const struct np_inet *a, const struct np_inet *b)

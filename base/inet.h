@@ -30,6 +30,10 @@ int np_inet_parse(const char *s, struct np_inet *out, struct np_err *err) np_mus
  * was written down). Returns 0 or -EINVAL, no message. */
 int np_inet_parse_any(const char *s, struct np_inet *out) np_must_check;
 
+/* An address without a length, any that a kernel may hold: it gets that of a host. Returns 0
+ * or -EINVAL, no message. */
+int np_inet_parse_host(const char *s, struct np_inet *out) np_must_check;
+
 /* "10.0.0.50/24"; returns @out. */
 const char *np_inet_str(const struct np_inet *a, char out[NP_INET_STRLEN]);
 /* "10.0.0.50" */

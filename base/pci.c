@@ -98,6 +98,15 @@ unsigned int np_pci_speed_parse(const char *text)
 	return (unsigned int)(whole * 1000 + tenth * 100);
 }
 
+double np_pci_link_MBps(const struct np_pci_link *link)
+{
+	double code = link->speed <= 5000  ? 8.0 / 10 :
+		      link->speed <= 32000 ? 128.0 / 130 :
+					     236.0 / 256;
+
+	return (double)link->speed * link->width / 8 * code;
+}
+
 static void read_link(int dirfd, const char *width, const char *speed, struct np_pci_link *out)
 {
 	char text[64];

@@ -43,6 +43,11 @@ const char *np_pci_address(const struct np_pci *pci);
 /* "32.0 GT/s PCIe", "8 GT/s" (older kernels). 0 = "Unknown" or no such text. */
 unsigned int np_pci_speed_parse(const char *text);
 
+/* What @link carries each way in 10^6 bytes a second after its line code, before packet
+ * headers: 8b/10b up to 5 GT/s, 128b/130b up to 32, at 64 the 236 of 256 bytes of a FLIT
+ * (PCI Express Base Specification 6.0, sections 4.2.1 to 4.2.3). 0 = unknown. */
+double np_pci_link_MBps(const struct np_pci_link *link);
+
 /* The machine has one NUMA node, or its kernel knows of none: a device without a node
  * is on that one. */
 bool np_one_numa_node(void);

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 
@@ -36,6 +37,48 @@ int np_processes_each(int (*fn)(pid_t pid, const char *comm, void *arg), void *a
 			r = fn((pid_t)pid, comm, arg);
 	}
 	return r;
+}
+
+struct descriptors {
+	int (*fn)(pid_t pid, const char *target, void *arg);
+	void *arg;
+	size_t left;
+};
+
+static int each_of_process(pid_t pid, const char *comm, void *arg)
+{
+	struct descriptors *d = arg;
+	_cleanup_closedir_ DIR *dir = NULL;
+	struct dirent *entry;
+	char path[32];
+	int r = 0;
+
+	(void)comm;
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	dir = opendir(path);
+	while (dir && r == 0 && (entry = readdir(dir))) {
+		char target[128];
+		ssize_t len;
+
+		if (*entry->d_name == '.')
+			continue;
+		if (d->left-- == 0)
+			return -E2BIG;
+		/* longer ones are nothing that is looked for */
+		len = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
+		if (len < 0)
+			continue;
+		target[len] = '\0';
+		r = d->fn(pid, target, d->arg);
+	}
+	return r;
+}
+
+int np_descriptors_each(int (*fn)(pid_t pid, const char *target, void *arg), void *arg)
+{
+	struct descriptors d = { .fn = fn, .arg = arg, .left = NP_DESCRIPTORS_MAX };
+
+	return np_processes_each(each_of_process, &d);
 }
 
 int np_process_comm(pid_t pid, char out[NP_COMM_SIZE])

@@ -22,6 +22,14 @@ int np_process_comm(pid_t pid, char out[NP_COMM_SIZE]);
 /* Its parent, or a negative errno. */
 pid_t np_process_parent(pid_t pid);
 
+/* Calls fn(pid, target, arg) for every open descriptor of every process that can be seen,
+ * with what /proc/PID/fd says of it ("socket:[4711]", "/dev/gdrdrv"), until it returns other
+ * than 0. About 2 us each; ends with -E2BIG after NP_DESCRIPTORS_MAX. What may not be looked
+ * at is left out. Returns what fn returned, 0, or a negative errno. */
+#define NP_DESCRIPTORS_MAX 1000000
+int np_descriptors_each(int (*fn)(pid_t pid, const char *target, void *arg),
+			void *arg) np_must_check;
+
 /* The systemd unit that it belongs to by its control group: the innermost ".service" or
  * ".scope" of /proc/PID/cgroup. False: none to be seen, as in a container. */
 bool np_process_unit(pid_t pid, char *out, size_t size);

@@ -115,26 +115,41 @@ char *np_strip(char *s)
 	return s;
 }
 
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static size_t digits(const char *s)
+{
+	size_t n = 0;
+
+	while (is_digit(s[n]))
+		n++;
+	return n;
+}
+
+/* Loops, not strspn and its like: a host may have a thousand names to sort, whose numbers
+ * have three digits. */
 int np_natural_cmp(const char *a, const char *b)
 {
 	const char *start_a = a, *start_b = b;
 
 	while (*a && *b) {
-		if (isdigit((unsigned char)*a) && isdigit((unsigned char)*b)) {
+		if (is_digit(*a) && is_digit(*b)) {
 			size_t len_a, len_b;
-			int order;
 
-			a += strspn(a, "0");
-			b += strspn(b, "0");
-			len_a = strspn(a, "0123456789");
-			len_b = strspn(b, "0123456789");
+			while (*a == '0')
+				a++;
+			while (*b == '0')
+				b++;
+			len_a = digits(a);
+			len_b = digits(b);
 			if (len_a != len_b)
 				return len_a < len_b ? -1 : 1;
-			order = memcmp(a, b, len_a);
-			if (order)
-				return order;
-			a += len_a;
-			b += len_b;
+			for (; len_a > 0; len_a--, a++, b++)
+				if (*a != *b)
+					return *a < *b ? -1 : 1;
 			continue;
 		}
 		if (*a != *b)

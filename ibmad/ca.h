@@ -106,6 +106,9 @@ enum np_ca_detail {
 	NP_CA_BASIC = 0,
 	NP_CA_COUNTERS = 1 << 0,   /* counters, pkeys, sm_sl, lmc, cap_mask too */
 	NP_CA_SYSFS_ONLY = 1 << 1, /* without libibumad, which also reads every pkey */
+	/* What judging and planning need: by sysfs, and without firmware, revision, board,
+	 * GUIDs of the CA and NUMA node (np_cas_read_numa). */
+	NP_CA_LEAN = 1 << 2,
 };
 
 /* All RDMA devices, iWARP and Omni-Path too. None at all is an empty list (the
@@ -114,6 +117,9 @@ enum np_ca_detail {
  * "port.unreadable"). np_cas_done frees. */
 int np_cas_observe(unsigned int detail, struct np_cas *out, struct np_err *err) np_must_check;
 void np_cas_done(struct np_cas *list);
+
+/* Adds the NUMA node of each, which NP_CA_LEAN leaves out. */
+void np_cas_read_numa(struct np_cas *list);
 
 /* Adds place and link of each on PCI (base/pci.h): a dozen small reads a CA. */
 void np_cas_read_pci(struct np_cas *list);

@@ -143,21 +143,24 @@ static int read_ca(int class_fd, const char *name, unsigned int detail, struct n
 		return -ENOENT; /* longer than the kernel's names: not a CA */
 	if (ca_fd < 0)
 		return unknown_port(ca, -errno);
-	if (!(detail & NP_CA_SYSFS_ONLY))
+	if (!(detail & (NP_CA_SYSFS_ONLY | NP_CA_LEAN)))
 		r = np_ca_read_umad(ca_fd, ca, detail);
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0) {
-		np_ca_read_sysfs(ca_fd, ca);
+		np_ca_read_sysfs(ca_fd, ca, detail);
 		r = read_ports_sysfs(ca_fd, ca, detail);
 		if (r < 0)
 			return r;
 		if (is_incomplete(ca) && fstatat(class_fd, name, &st, 0) < 0 && errno == ENOENT)
 			return -ENOENT;
 	}
-	np_ca_read_text(ca_fd, "board_id", ca->board_id, sizeof(ca->board_id));
 	read_driver(ca_fd, ca);
-	ca->numa_node = np_pci_numa_node(ca_fd, "device/numa_node");
+	ca->numa_node = -1;
+	if (!(detail & NP_CA_LEAN)) {
+		np_ca_read_text(ca_fd, "board_id", ca->board_id, sizeof(ca->board_id));
+		ca->numa_node = np_pci_numa_node(ca_fd, "device/numa_node");
+	}
 	r = np_dir_list(ca_fd, "device/net", &ca->netdevs);
 	for (size_t i = 0; is_omnipath(ca) && i < ca->n_ports; i++)
 		ca->ports[i].link_layer = NP_LL_OMNIPATH;
@@ -218,6 +221,16 @@ int np_cas_observe(unsigned int detail, struct np_cas *out, struct np_err *err)
 	read_vpd(class_fd, &list);
 	*out = list;
 	return 0;
+}
+
+void np_cas_read_numa(struct np_cas *list)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		char path[sizeof(CLASS_DIR) + sizeof(list->v[i].name) + 24];
+
+		snprintf(path, sizeof(path), "%s/%s/device/numa_node", CLASS_DIR, list->v[i].name);
+		list->v[i].numa_node = np_pci_numa_node(AT_FDCWD, path);
+	}
 }
 
 void np_cas_read_pci(struct np_cas *list)

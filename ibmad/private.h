@@ -28,7 +28,7 @@ void np_port_read_pkey(struct np_port_reader *reader, const char *name);
 void np_port_read_sysfs(struct np_port_reader *reader, unsigned int detail);
 
 /* Files of the CA's own directory @ca_fd that libibumad reads too. */
-void np_ca_read_sysfs(int ca_fd, struct np_ca *ca);
+void np_ca_read_sysfs(int ca_fd, struct np_ca *ca, unsigned int detail);
 /* ca->fw_ver and its like: unknown when unreadable or cut short by libibumad. */
 void np_ca_read_text(int ca_fd, const char *attr, char *out, size_t size);
 

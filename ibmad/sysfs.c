@@ -1,36 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "ibmad/private.h"
 
-/* Not opendir: it costs three more calls for each of the many small directories. */
+static int add_name(const char *name, unsigned char type, void *arg)
+{
+	(void)type;
+	return *name == '.' ? 0 : np_strv_add(arg, name);
+}
+
 int np_dir_list(int dirfd, const char *path, struct np_strv *out)
 {
-	_cleanup_close_ int fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	np_auto_strv struct np_strv list = { 0 };
-	_Alignas(struct dirent64) char entries[4096];
-	ssize_t got;
+	int r = np_dir_each(dirfd, path, add_name, &list);
 
-	if (fd < 0)
-		return -errno;
-	while ((got = getdents64(fd, entries, sizeof(entries))) > 0) {
-		for (ssize_t at = 0; at < got;) {
-			const struct dirent64 *entry = (const void *)(entries + at);
-
-			at += entry->d_reclen;
-			if (entry->d_name[0] != '.' && np_strv_add(&list, entry->d_name) < 0)
-				return -ENOMEM;
-		}
-	}
-	if (got < 0)
-		return -errno;
+	if (r < 0)
+		return r;
 	np_strv_sort_natural(&list);
 	np_strv_done(out);
 	*out = list;
@@ -264,7 +253,7 @@ static uint64_t read_guid(int ca_fd, const char *attr)
 	return guid;
 }
 
-void np_ca_read_sysfs(int ca_fd, struct np_ca *ca)
+void np_ca_read_sysfs(int ca_fd, struct np_ca *ca, unsigned int detail)
 {
 	char text[32];
 	uint64_t type;
@@ -275,6 +264,8 @@ void np_ca_read_sysfs(int ca_fd, struct np_ca *ca)
 			ca->node_type = (enum np_node_type)type;
 	}
 	np_ca_read_text(ca_fd, "hca_type", ca->ca_type, sizeof(ca->ca_type));
+	if (detail & NP_CA_LEAN)
+		return;
 	np_ca_read_text(ca_fd, "fw_ver", ca->fw_ver, sizeof(ca->fw_ver));
 	np_ca_read_text(ca_fd, "hw_rev", ca->hw_rev, sizeof(ca->hw_rev));
 	ca->node_guid = read_guid(ca_fd, "node_guid");

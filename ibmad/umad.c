@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <dlfcn.h>
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -8,6 +9,31 @@
 #include <unistd.h>
 
 #include "ibmad/private.h"
+
+/* Opened when a CA is to be shown: an apply that has nothing to do starts without it.
+ * Where it is missing, sysfs tells the same. */
+#define SONAME "libibumad.so.3"
+
+static struct umad_lib {
+	int (*get_ca)(const char *name, umad_ca_t *ca);
+	int (*release_ca)(umad_ca_t *ca);
+} umad;
+
+static bool open_umad(void)
+{
+	static bool tried;
+	void *handle;
+
+	if (tried)
+		return umad.get_ca && umad.release_ca;
+	tried = true;
+	handle = dlopen(SONAME, RTLD_NOW | RTLD_LOCAL);
+	if (!handle)
+		return false;
+	*(void **)&umad.get_ca = dlsym(handle, "umad_get_ca");
+	*(void **)&umad.release_ca = dlsym(handle, "umad_release_ca");
+	return umad.get_ca && umad.release_ca;
+}
 
 static void take_gid(const umad_port_t *from, struct np_port *port)
 {
@@ -116,12 +142,14 @@ int np_ca_read_umad(int ca_fd, struct np_ca *ca, unsigned int detail)
 
 	if (strlen(ca->name) >= sizeof(from.ca_name))
 		return -ENAMETOOLONG; /* it would cut the name */
-	r = umad_get_ca(ca->name, &from);
+	if (!open_umad())
+		return -ELIBACC;
+	r = umad.get_ca(ca->name, &from);
 	if (r)
 		return r < 0 ? r : -EIO;
 	ca->ports = calloc(UMAD_CA_MAX_PORTS, sizeof(*ca->ports));
 	if (!ca->ports) {
-		umad_release_ca(&from);
+		umad.release_ca(&from);
 		return -ENOMEM;
 	}
 	if (from.node_type <= NP_NODE_UNSPECIFIED)
@@ -136,6 +164,6 @@ int np_ca_read_umad(int ca_fd, struct np_ca *ca, unsigned int detail)
 	ca->sys_image_guid = be64toh(from.system_guid);
 	ca->from_libibumad = true;
 	r = take_ports(ca_fd, &from, ca, detail);
-	umad_release_ca(&from);
+	umad.release_ca(&from);
 	return r;
 }

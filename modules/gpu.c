@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "modules/gpu.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -64,35 +63,24 @@ int np_pci_line_parse(const char *line, struct np_pci_id *out)
 	return 0;
 }
 
-static int list_functions(int pci_fd, struct functions *out)
+static int add_function(const char *name, unsigned char type, void *arg)
 {
-	_cleanup_closedir_ DIR *dir = NULL;
-	int fd = openat(pci_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	const struct dirent *entry;
+	struct functions *out = arg;
+	struct function new = { 0 };
 
-	if (fd < 0)
-		return -errno;
-	dir = fdopendir(fd);
-	if (!dir) {
-		close(fd);
-		return -ENOMEM;
+	(void)type;
+	if (np_pci_address_parse(name, &new.id.bus_devfn) < 0 ||
+	    !np_strcpy(new.address, sizeof(new.address), name))
+		return 0;
+	if ((out->n & (out->n - 1)) == 0) { /* full at each power of two */
+		size_t size = out->n ? out->n * 2 : 1;
+		struct function *v = reallocarray(out->v, size, sizeof(*v));
+
+		if (!v)
+			return -ENOMEM;
+		out->v = v;
 	}
-	while ((entry = readdir(dir))) {
-		struct function new = { 0 };
-
-		if (np_pci_address_parse(entry->d_name, &new.id.bus_devfn) < 0 ||
-		    !np_strcpy(new.address, sizeof(new.address), entry->d_name))
-			continue;
-		if ((out->n & (out->n - 1)) == 0) { /* full at each power of two */
-			size_t size = out->n ? out->n * 2 : 1;
-			struct function *v = reallocarray(out->v, size, sizeof(*v));
-
-			if (!v)
-				return -ENOMEM;
-			out->v = v;
-		}
-		out->v[out->n++] = new;
-	}
+	out->v[out->n++] = new;
 	return 0;
 }
 
@@ -221,7 +209,7 @@ int np_gpus_observe(struct np_gpus *out, struct np_err *err)
 	_cleanup_close_ int pci_fd = open(PCI_DIR, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct functions list = { 0 };
 	struct np_gpus gpus = { 0 };
-	int r = pci_fd < 0 ? -errno : list_functions(pci_fd, &list);
+	int r = pci_fd < 0 ? -errno : np_dir_each(pci_fd, ".", add_function, &list);
 
 	if (r == 0 && list.n) {
 		qsort(list.v, list.n, sizeof(*list.v), by_place);

@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -73,13 +75,20 @@ bool np_kmod_same_name(const char *a, const char *b)
 	return *a == *b;
 }
 
-static enum np_kmod_state read_state(int fd)
+/* One look for a loaded module, a second for one that is built in or absent. */
+static enum np_kmod_state read_state(int modules_fd, const char *name)
 {
-	char text[32];
-	int len = np_file_read_line_at(fd, "initstate", text, sizeof(text));
+	char path[96], text[32];
+	struct stat st;
+	int len;
 
-	if (len == -ENOENT)
-		return NP_KMOD_BUILTIN;
+	snprintf(path, sizeof(path), "%s/initstate", name);
+	len = np_file_read_line_at(modules_fd, path, text, sizeof(text));
+	if (len == -ENOENT) {
+		if (fstatat(modules_fd, name, &st, 0) == 0)
+			return S_ISDIR(st.st_mode) ? NP_KMOD_BUILTIN : NP_KMOD_UNKNOWN;
+		return errno == ENOENT ? NP_KMOD_ABSENT : NP_KMOD_UNKNOWN;
+	}
 	if (len < 0)
 		return NP_KMOD_UNKNOWN;
 	for (int s = NP_KMOD_LIVE; s <= NP_KMOD_GOING; s++)
@@ -90,8 +99,7 @@ static enum np_kmod_state read_state(int fd)
 
 static void observe_at(int modules_fd, const char *name, bool whole, struct np_kmod *out)
 {
-	_cleanup_close_ int fd = -1;
-	char text[32];
+	char text[32], path[96];
 	uint64_t refcnt;
 
 	memset(out, 0, sizeof(*out));
@@ -100,18 +108,15 @@ static void observe_at(int modules_fd, const char *name, bool whole, struct np_k
 		out->state = NP_KMOD_ABSENT;
 		return;
 	}
-	fd = openat(modules_fd, out->name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0) {
-		out->state = errno == ENOENT ? NP_KMOD_ABSENT : NP_KMOD_UNKNOWN;
+	out->state = read_state(modules_fd, out->name);
+	if (!whole || out->state == NP_KMOD_ABSENT)
 		return;
-	}
-	out->state = read_state(fd);
-	if (!whole)
-		return;
-	if (np_file_read_line_at(fd, "version", out->version, sizeof(out->version)) < 0)
+	snprintf(path, sizeof(path), "%s/version", out->name);
+	if (np_file_read_line_at(modules_fd, path, out->version, sizeof(out->version)) < 0)
 		out->version[0] = '\0';
+	snprintf(path, sizeof(path), "%s/refcnt", out->name);
 	if (out->state != NP_KMOD_BUILTIN &&
-	    np_file_read_line_at(fd, "refcnt", text, sizeof(text)) >= 0 &&
+	    np_file_read_line_at(modules_fd, path, text, sizeof(text)) >= 0 &&
 	    np_parse_u64(text, 10, INT_MAX, &refcnt) == 0)
 		out->refcnt = (int)refcnt;
 }

@@ -119,6 +119,7 @@ int np_link_parse(const struct nlmsghdr *nlh, struct np_netdev *dev)
 	/* A parent in another namespace has an index that means nothing here. */
 	if (!tb[IFLA_LINK_NETNSID])
 		dev->parent_ifindex = (int)np_attr_u32(tb[IFLA_LINK], 0);
+	dev->master_ifindex = (int)np_attr_u32(tb[IFLA_MASTER], 0);
 	dev->hwaddr_len = take_hwaddr(dev->hwaddr, sizeof(dev->hwaddr), tb[IFLA_ADDRESS]);
 	dev->hwbroadcast_len =
 		take_hwaddr(dev->hwbroadcast, sizeof(dev->hwbroadcast), tb[IFLA_BROADCAST]);

@@ -74,26 +74,28 @@ static void read_ipoib(struct np_netdev *dev, int dirfd)
 		dev->umcast = read_flag(dirfd, "umcast");
 }
 
+struct sole {
+	char *out;
+	size_t size;
+	int n;
+};
+
+static int take_sole(const char *name, unsigned char type, void *arg)
+{
+	struct sole *sole = arg;
+
+	(void)type;
+	if (*name == '.')
+		return 0;
+	return sole->n++ || !np_strcpy(sole->out, sole->size, name);
+}
+
 /* The only entry of a directory; false when it has none or several. */
 static bool sole_entry(int dirfd, const char *path, char *out, size_t size)
 {
-	int fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *entry;
-	int n = 0;
+	struct sole sole = { out, size, 0 };
 
-	if (!dir) {
-		if (fd >= 0)
-			close(fd);
-		return false;
-	}
-	while ((entry = readdir(dir))) {
-		if (entry->d_name[0] == '.')
-			continue;
-		if (n++ || !np_strcpy(out, size, entry->d_name))
-			return false;
-	}
-	return n == 1;
+	return np_dir_each(dirfd, path, take_sole, &sole) == 0 && sole.n == 1;
 }
 
 static bool port_has_guid(int ib_fd, const char *ca, const char *port, const uint8_t guid[8])

@@ -48,6 +48,7 @@ struct np_netdev {
 	uint8_t hwbroadcast[32];
 	uint8_t hwbroadcast_len; /* 20 for IPoIB; 0 = none, then it cannot send by itself */
 	int parent_ifindex;	 /* IFLA_LINK, 0 = none or in another network namespace */
+	int master_ifindex;	 /* IFLA_MASTER: the bond or bridge that it is part of, 0 = none */
 	uint64_t rx_bytes, tx_bytes, rx_packets, tx_packets, rx_errors, tx_errors;
 	bool has_stats;
 
@@ -139,7 +140,7 @@ static inline bool np_netdev_lacks_connected(const struct np_netdev *dev)
 	return dev->hwaddr_len == 20 && !(dev->hwaddr[0] & 0x80);
 }
 
-/* Names of all netdevs (from /sys/class/net, no dump), natural order.
+/* Names of all netdevs (from /sys/class/net, no dump), in no order: a host may have thousands.
  * Returns 0 or a negative errno with message. */
 int np_netdev_names(struct np_strv *out, struct np_err *err) np_must_check;
 
@@ -155,11 +156,26 @@ int np_addr_find_owner(struct np_netlink *nl, const struct np_inet *a, int but_i
 int np_addr_lookup_owner(struct np_netlink *nl, const struct np_inet *a, struct np_addr_owner *out,
 			 struct np_err *err) np_must_check;
 
+/* The way to @dst: its netdev, and the address it is left with (family 0: the kernel does not
+ * say). *ifindex 0: no route leads there. Returns 0 or a negative errno with message. */
+int np_route_lookup(struct np_netlink *nl, const struct np_inet *dst, int *ifindex,
+		    struct np_inet *src, struct np_err *err) np_must_check;
+/* Which routes matter to somebody who knows @nets and @ifindexes. */
+struct np_routes_scope {
+	int family;		    /* of this alone; 0 = both */
+	const struct np_inet *nets; /* of connected networks those that overlap one of these; a
+				     * family that has none here is not looked at, but for: */
+	size_t n_nets;
+	const int
+		*ifindexes; /* of such a family the routes over these netdevs; the kernel filters */
+	size_t n_ifindexes;
+};
+
 /* Default routes (one entry for each next hop's netdev) and connected networks of
- * the main table, both families; IPv6 link-local networks, which every netdev has,
- * are left out. */
-int np_routes_observe(struct np_netlink *nl, struct np_routes *out,
-		      struct np_err *err) np_must_check;
+ * the main table; IPv6 link-local networks, which every netdev has, are left out.
+ * @scope NULL: all of them. They are added to @out, which stays as it is on failure. */
+int np_routes_observe(struct np_netlink *nl, const struct np_routes_scope *scope,
+		      struct np_routes *out, struct np_err *err) np_must_check;
 /* Fills in route->ifname; "" when the netdev is gone. One system call. */
 void np_route_name(struct np_netlink *nl, struct np_route *route);
 void np_routes_done(struct np_routes *list);

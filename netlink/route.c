@@ -12,6 +12,7 @@
 struct lookup {
 	int type;
 	int ifindex;
+	struct np_inet src;
 };
 
 static int take_lookup(const struct nlmsghdr *nlh, void *arg)
@@ -26,6 +27,9 @@ static int take_lookup(const struct nlmsghdr *nlh, void *arg)
 	memcpy(&rtm, nlmsg_data(nlh), sizeof(rtm));
 	l->type = rtm.rtm_type;
 	l->ifindex = (int)np_attr_u32(tb[RTA_OIF], 0);
+	l->src.prefix_len = rtm.rtm_family == AF_INET ? 32 : 128;
+	if (np_attr_bytes(tb[RTA_PREFSRC], l->src.bytes, l->src.prefix_len / 8))
+		l->src.family = rtm.rtm_family;
 	return 0;
 }
 
@@ -37,15 +41,15 @@ static bool means_no_route(const struct np_netlink *nl, int num)
 	       (num == -EINVAL && !nl->reason[0]);
 }
 
-static int lookup(struct np_netlink *nl, const struct np_inet *a, struct lookup *l)
+/* @flags: RTM_F_* */
+static int lookup(struct np_netlink *nl, const struct np_inet *a, unsigned int flags,
+		  struct lookup *l)
 {
 	const int len = a->family == AF_INET ? 4 : 16;
 	const struct rtmsg rtm = {
 		.rtm_family = (uint8_t)a->family,
 		.rtm_dst_len = (uint8_t)(len * 8),
-		/* The table's own entry: a local address's route ends at lo, its
-		 * entry names the netdev. */
-		.rtm_flags = RTM_F_FIB_MATCH,
+		.rtm_flags = flags,
 	};
 	const struct np_nl_reader reader = { take_lookup, NULL, l };
 	np_auto_nl_msg struct nl_msg *msg = np_nl_msg(RTM_GETROUTE, 0, &rtm, sizeof(rtm));
@@ -61,7 +65,9 @@ int np_addr_lookup_owner(struct np_netlink *nl, const struct np_inet *a, struct 
 	struct np_addr_owner owner = { 0 };
 	struct lookup l = { 0 };
 	char text[NP_INET_STRLEN];
-	int rc = lookup(nl, a, &l);
+	/* The table's own entry: a local address's route ends at lo, its entry names the
+	 * netdev. */
+	int rc = lookup(nl, a, RTM_F_FIB_MATCH, &l);
 
 	if (rc < 0 && !means_no_route(nl, rc))
 		return np_nl_fail(nl, rc, err, "netlink.query", "cannot look up who has %s",
@@ -83,17 +89,38 @@ int np_addr_lookup_owner(struct np_netlink *nl, const struct np_inet *a, struct 
 	return 0;
 }
 
+int np_route_lookup(struct np_netlink *nl, const struct np_inet *dst, int *ifindex,
+		    struct np_inet *src, struct np_err *err)
+{
+	struct lookup l = { 0 };
+	char text[NP_INET_STRLEN];
+	int rc = lookup(nl, dst, 0, &l);
+
+	if (rc < 0 && !means_no_route(nl, rc))
+		return np_nl_fail(nl, rc, err, "netlink.query", "cannot look up the way to %s",
+				  np_inet_addr_str(dst, text));
+	*ifindex = rc < 0 ? 0 : l.ifindex;
+	*src = l.src;
+	return 0;
+}
+
 struct collect {
 	struct np_netlink *nl;
+	const struct np_routes_scope *scope;
 	struct np_routes list;
-	size_t size;
+	size_t size;  /* there is room for */
+	size_t start; /* where this dump's begin */
 	int family;
+	int ifindex; /* 0 = any */
 };
 
 static int append(struct collect *c, const struct np_route *route)
 {
 	struct np_routes *list = &c->list;
 
+	/* other next hops; and kernels before 4.20 ignore the filter */
+	if (c->ifindex && route->ifindex != c->ifindex)
+		return 0;
 	if (list->n == c->size) {
 		size_t size = c->size ? c->size * 2 : 16;
 		struct np_route *v = reallocarray(list->v, size, sizeof(*v));
@@ -152,6 +179,14 @@ static bool is_link_local(const struct np_inet *net)
 	return net->family == AF_INET6 && net->bytes[0] == 0xfe && (net->bytes[1] & 0xc0) == 0x80;
 }
 
+static bool is_far(const struct np_routes_scope *scope, const struct np_inet *net)
+{
+	for (size_t i = 0; scope && i < scope->n_nets; i++)
+		if (np_inet_overlap(&scope->nets[i], net))
+			return false;
+	return scope != NULL;
+}
+
 /* A route that somebody gave a source address: it goes when that address goes. */
 static void take_source(const struct rtmsg *rtm, struct nlattr *const *tb, size_t len,
 			struct np_route *route)
@@ -192,7 +227,7 @@ static int take_route(const struct nlmsghdr *nlh, void *arg)
 			return -EBADMSG;
 		route.dst.family = rtm.rtm_family;
 		route.dst.prefix_len = rtm.rtm_dst_len;
-		if (is_link_local(&route.dst))
+		if (is_link_local(&route.dst) || (!route.by_source && is_far(c->scope, &route.dst)))
 			return 0;
 	}
 	if (route.is_default && tb[RTA_MULTIPATH])
@@ -204,44 +239,58 @@ static void restart_routes(void *arg)
 {
 	struct collect *c = arg;
 
-	/* Both families go into one list: forget this one's. */
-	while (c->list.n && c->list.v[c->list.n - 1].family == c->family)
-		c->list.n--;
+	/* All dumps go into one list: forget this one's. */
+	c->list.n = c->start;
 }
 
-static void collect_done(void *arg)
-{
-	np_routes_done(&((struct collect *)arg)->list);
-}
-
-static int dump(struct collect *c, int family)
+static int dump(struct collect *c, int family, int ifindex)
 {
 	const struct rtmsg rtm = { .rtm_family = (uint8_t)family, .rtm_table = RT_TABLE_MAIN };
 	const struct np_nl_reader reader = { take_route, restart_routes, c };
 	np_auto_nl_msg struct nl_msg *msg = np_nl_msg(RTM_GETROUTE, 0, &rtm, sizeof(rtm));
 	int rc;
 
-	if (!msg)
+	if (!msg || (ifindex && nla_put_u32(msg, RTA_OIF, (uint32_t)ifindex) < 0))
 		return -ENOMEM;
 	c->family = family;
+	c->ifindex = ifindex;
+	c->start = c->list.n;
 	rc = np_nl_dump(c->nl, msg, &reader);
-	/* No such table yet, or a kernel without this family. */
-	if (rc == -ENOENT || rc == -EAFNOSUPPORT || rc == -EOPNOTSUPP)
+	/* No such table yet, a kernel without this family, or the netdev is gone. */
+	if (rc == -ENOENT || rc == -EAFNOSUPPORT || rc == -EOPNOTSUPP || (rc == -ENODEV && ifindex))
 		rc = 0;
 	return rc;
 }
 
-int np_routes_observe(struct np_netlink *nl, struct np_routes *out, struct np_err *err)
+static int dump_family(struct collect *c, int family)
 {
-	np_auto(collect_done) struct collect c = { .nl = nl };
-	int rc = dump(&c, AF_INET);
+	bool all = !c->scope;
+	int rc = 0;
 
-	if (rc == 0)
-		rc = dump(&c, AF_INET6);
+	for (size_t i = 0; !all && i < c->scope->n_nets; i++)
+		all = c->scope->nets[i].family == family;
+	if (all)
+		return dump(c, family, 0);
+	for (size_t i = 0; i < c->scope->n_ifindexes && rc == 0; i++)
+		rc = dump(c, family, c->scope->ifindexes[i]);
+	return rc;
+}
+
+int np_routes_observe(struct np_netlink *nl, const struct np_routes_scope *scope,
+		      struct np_routes *out, struct np_err *err)
+{
+	struct collect c = { .nl = nl, .scope = scope, .list = *out, .size = out->n };
+	int family = scope ? scope->family : 0, rc = 0;
+
+	if (family != AF_INET6)
+		rc = dump_family(&c, AF_INET);
+	if (rc == 0 && family != AF_INET)
+		rc = dump_family(&c, AF_INET6);
+	if (rc < 0)
+		c.list.n = out->n;
+	*out = c.list; /* what was there may have moved */
 	if (rc < 0)
 		return np_nl_fail(nl, rc, err, "netlink.query", "cannot list the routes");
-	*out = c.list;
-	memset(&c.list, 0, sizeof(c.list));
 	return 0;
 }
 

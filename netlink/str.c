@@ -3,8 +3,11 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/if.h>
 #include <string.h>
+
+#include "base/file.h"
 
 #define SYS_NET "/sys/class/net"
 
@@ -28,27 +31,22 @@ const struct np_netdev *np_netdevs_find(const struct np_netdevs *list, const cha
 	return NULL;
 }
 
+/* Files such as bonding_masters are no netdevs. */
+static int add_name(const char *name, unsigned char type, void *arg)
+{
+	return type == DT_REG ? 0 : np_strv_add(arg, name);
+}
+
 int np_netdev_names(struct np_strv *out, struct np_err *err)
 {
 	np_auto_strv struct np_strv names = { 0 };
-	_cleanup_closedir_ DIR *dir = opendir(SYS_NET);
-	struct dirent *entry;
+	int r = np_dir_each(AT_FDCWD, SYS_NET, add_name, &names);
 
-	if (!dir)
-		return np_err_set(err, -errno, "netlink.query", "cannot read %s: %s", SYS_NET,
-				  strerror(errno));
-	for (errno = 0; (entry = readdir(dir)); errno = 0) {
-		/* Files such as bonding_masters are no netdevs. */
-		if (np_streq(entry->d_name, ".") || np_streq(entry->d_name, "..") ||
-		    entry->d_type == DT_REG)
-			continue;
-		if (np_strv_add(&names, entry->d_name) < 0)
-			return np_err_nomem(err);
-	}
-	if (errno)
-		return np_err_set(err, -errno, "netlink.query", "cannot read %s: %s", SYS_NET,
-				  strerror(errno));
-	np_strv_sort_natural(&names);
+	if (r == -ENOMEM)
+		return np_err_nomem(err);
+	if (r < 0)
+		return np_err_set(err, r, "netlink.query", "cannot read %s: %s", SYS_NET,
+				  strerror(-r));
 	*out = names;
 	memset(&names, 0, sizeof(names));
 	return 0;

@@ -11,6 +11,7 @@
 #include "modules/gpu.h"
 #include "selftest/ucp_engine.h"
 #include "selftest/nvml_lib.h"
+#include "selftest/watch.h"
 
 static bool all_hex(const char *s, size_t n)
 {
@@ -65,6 +66,40 @@ int np_gpu_name_parse(const char *text, char pci[16], size_t *number, struct np_
 		   "--device wants a GPU, \"0000:17:00.0\" or \"GPU0\", not \"%s\"",
 		   np_printable(text, shown, sizeof(shown)));
 	return -EINVAL;
+}
+
+int np_gpu_names_parse(const char *text, struct np_gpu_names *out, struct np_err *err)
+{
+	np_auto_strv struct np_strv words = { 0 };
+	struct np_gpu_names names = { 0 };
+	int ret = 0;
+
+	/* one alone may be empty: then it is no name */
+	if (*text ? np_strv_split(&words, text, ",") < 0 : np_strv_add(&words, text) < 0)
+		return np_err_nomem(err);
+	names.v = calloc(words.n + 1, sizeof(*names.v));
+	if (!names.v)
+		return np_err_nomem(err);
+	for (; names.n < words.n && ret == 0; names.n++) {
+		struct np_gpu_name *name = &names.v[names.n];
+
+		np_strcpy(name->text, sizeof(name->text), words.v[names.n]);
+		ret = np_gpu_name_parse(words.v[names.n], name->pci, &name->number, err);
+	}
+	if (ret < 0)
+		np_gpu_names_done(&names);
+	else
+		*out = names;
+	return ret;
+}
+
+void np_gpu_names_done(struct np_gpu_names *names)
+{
+	if (!names)
+		return;
+	free(names->v);
+	names->v = NULL;
+	names->n = 0;
 }
 
 static struct np_gpu_dev *add(struct np_gpu_set *set, const char *pci)
@@ -148,7 +183,12 @@ static int by_pci(const void *a, const void *b)
 	return strcmp(x->pci, y->pci);
 }
 
-static int sort_and_mark(struct np_gpu_set *set, const char *pci, size_t number, bool all,
+static bool is_named(const struct np_gpu_dev *gpu, const struct np_gpu_name *name)
+{
+	return *name->pci ? np_streq(name->pci, gpu->pci) : name->number == gpu->number;
+}
+
+static int sort_and_mark(struct np_gpu_set *set, const struct np_gpu_names *names,
 			 struct np_err *err)
 {
 	if (set->n > 0)
@@ -158,7 +198,9 @@ static int sort_and_mark(struct np_gpu_set *set, const char *pci, size_t number,
 		return np_err_nomem(err);
 	for (size_t i = 0; i < set->n; i++) {
 		set->v[i].number = i;
-		set->wanted[i] = all || (*pci ? np_streq(pci, set->v[i].pci) : i == number);
+		set->wanted[i] = names->n == 0;
+		for (size_t k = 0; k < names->n; k++)
+			set->wanted[i] |= is_named(&set->v[i], &names->v[k]);
 	}
 	return 0;
 }
@@ -277,17 +319,41 @@ static int spare_busy(const char *rung, const char *device, struct np_gpu_set *s
 	return 0;
 }
 
+/* Entries for what is not there: none at all, or one of @names. */
+static int judge_missing(const char *rung, const struct np_gpu_set *set,
+			 const struct np_gpu_names *names, const struct np_err *driver_failed,
+			 struct np_rung_report *report, struct np_err *err)
+{
+	int ret = 0;
+
+	for (size_t k = 0; k < names->n && ret == 0; k++) {
+		bool found = false;
+
+		for (size_t i = 0; i < set->n; i++)
+			found |= is_named(&set->v[i], &names->v[k]);
+		if (found)
+			continue;
+		ret = driver_failed ?
+			      verdict(rung, names->v[k].text, false, driver_failed, report, err) :
+			      no_gpu(rung, names->v[k].text, report, err);
+	}
+	if (names->n > 0 || set->n > 0)
+		return ret;
+	return driver_failed ? verdict(rung, NULL, false, driver_failed, report, err) :
+			       no_gpu(rung, NULL, report, err);
+}
+
 int np_gpu_set_open(const char *rung, const struct np_rung_options *options, struct np_gpu_set *set,
 		    struct np_rung_report *report, struct np_err *err)
 {
+	np_auto_gpu_names struct np_gpu_names names = { 0 };
 	struct np_err no_driver;
-	size_t number = 0, usable = 0;
-	char pci[16] = "";
+	size_t usable = 0;
 	int ret = 0, cuda;
 
 	memset(set, 0, sizeof(*set));
 	if (options->device)
-		ret = np_gpu_name_parse(options->device, pci, &number, err);
+		ret = np_gpu_names_parse(options->device, &names, err);
 	if (ret == 0)
 		ret = add_from_sysfs(set, err);
 	if (ret < 0)
@@ -296,17 +362,18 @@ int np_gpu_set_open(const char *rung, const struct np_rung_options *options, str
 	if (cuda == 0)
 		ret = add_from_cuda(set, err);
 	if (ret == 0)
-		ret = sort_and_mark(set, pci, number, !options->device, err);
+		ret = sort_and_mark(set, &names, err);
 	if (ret == 0)
 		ret = judge(rung, set, cuda < 0 ? &no_driver : NULL, &usable, report, err);
 	if (ret == 0 && usable > 0 && is_heavy(rung) && !options->force)
 		ret = spare_busy(rung, options->device, set, &usable, report, err);
-	if (ret < 0 || usable > 0 || report->n > 0)
-		return ret < 0 ? ret : usable > 0;
 	/* a driver that fails for another reason than want of a GPU has found one */
-	if (cuda < 0 && cuda != -ENODEV && cuda != -ENOENT)
-		return verdict(rung, options->device, false, &no_driver, report, err);
-	return no_gpu(rung, options->device, report, err);
+	if (ret == 0)
+		ret = judge_missing(rung, set, &names,
+				    cuda < 0 && cuda != -ENODEV && cuda != -ENOENT ? &no_driver :
+										     NULL,
+				    report, err);
+	return ret < 0 ? ret : usable > 0;
 }
 
 void np_gpu_set_done(struct np_gpu_set *set)
@@ -371,14 +438,16 @@ int np_gpu_rung(const char *rung, const struct np_rung_options *options, np_gpu_
 	if (ret <= 0)
 		return ret;
 	for (size_t i = 0; i < set.n; i++) {
+		struct np_rung_options mine = *options;
 		struct np_rung_result *result;
 
 		if (!set.wanted[i] || !set.v[i].usable)
 			continue;
+		mine.deadline_ms = np_watch_device(report, set.v[i].pci, mine.deadline_ms);
 		result = np_rung_add(report, rung, set.v[i].pci);
 		if (!result)
 			return np_err_nomem(err);
-		prove_one(&set, &set.v[i], options, prove, result);
+		prove_one(&set, &set.v[i], &mine, prove, result);
 	}
 	return 0;
 }

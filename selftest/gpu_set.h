@@ -33,6 +33,24 @@ struct np_gpu_set {
  * message ("usage"). */
 int np_gpu_name_parse(const char *text, char pci[16], size_t *number, struct np_err *err);
 
+/* One of --device. */
+struct np_gpu_name {
+	char text[80]; /* as it was given */
+	char pci[16];
+	size_t number; /* with pci empty */
+};
+
+struct np_gpu_names {
+	struct np_gpu_name *v;
+	size_t n;
+};
+
+/* "GPU0,0000:18:00.0". Returns 0, -EINVAL ("usage") or -ENOMEM; np_gpu_names_done frees. */
+int np_gpu_names_parse(const char *text, struct np_gpu_names *out,
+		       struct np_err *err) np_must_check;
+void np_gpu_names_done(struct np_gpu_names *names);
+#define np_auto_gpu_names np_auto(np_gpu_names_done)
+
 /* The lower-case, four-digit form of @text, a PCI address with domain. */
 void np_gpu_pci_canonical(const char *text, char pci[16]);
 

@@ -22,76 +22,13 @@
 #include "selftest/libraries.h"
 #include "selftest/options.h"
 #include "selftest/ucp_engine.h"
+#include "selftest/watch.h"
 
 #ifndef NP_VERSION
 #define NP_VERSION "0"
 #endif
 
 enum { EXIT_READY = 0, EXIT_NOT_READY = 1, EXIT_USAGE = 2, EXIT_INTERNAL = 5 };
-
-/* A call into a library that never returns is ended this long after the deadline. */
-#define HANG_GRACE_MS 3000
-
-static char *hang_document; /* what the handler of SIGALRM says */
-
-static int write_all(const char *text)
-{
-	size_t len = strlen(text);
-
-	while (len > 0) {
-		ssize_t n = write(np_early_stdout(), text, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		text += n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
-static void on_alarm(int signal_number)
-{
-	(void)signal_number;
-	write_all(hang_document);
-	_exit(EXIT_NOT_READY);
-}
-
-static char *hang_document_of(const struct np_options *options)
-{
-	const struct np_rung_options *o = &options->rung_options;
-	np_auto_rung_report struct np_rung_report report = { 0 };
-	const char *what = options->rung ? options->rung->name : "--libraries";
-	struct np_rung_result *result;
-	struct np_err hang;
-
-	np_err_set(&hang, -ETIMEDOUT, "selftest.timeout",
-		   "%s hung: a call into a library did not return within %d ms", what,
-		   o->timeout_ms + HANG_GRACE_MS);
-	np_err_hint(&hang, "read the kernel log for messages of the HCA's or the GPU's driver");
-	if (!options->rung)
-		return np_document_libraries(
-			np_libraries_unknown(options->brief, options->nvml, &hang));
-	result = np_rung_add(&report, options->rung->name, o->device ? o->device : o->netdev);
-	if (!result)
-		return NULL;
-	np_rung_fail(result, &hang);
-	return np_document(&report, NULL);
-}
-
-/* Even when a library hangs there is one document on stdout. */
-static int arm(const struct np_options *options, struct np_err *err)
-{
-	struct sigaction action = { .sa_handler = on_alarm };
-
-	hang_document = hang_document_of(options);
-	if (!hang_document)
-		return np_err_nomem(err);
-	sigaction(SIGALRM, &action, NULL);
-	alarm((unsigned int)(options->rung_options.timeout_ms + HANG_GRACE_MS + 999) / 1000);
-	return 0;
-}
 
 /* --env; what UCX read when it was loaded is set once more. */
 static int set_environment(const struct np_options *options, struct np_err *err)
@@ -123,28 +60,28 @@ static int list_rungs(void)
 
 	for (const struct np_rung *rung = np_rungs; rung->name; rung++)
 		np_buf_printf(&text, "%-10s %s\n", rung->name, rung->purpose);
-	return text.data && !text.failed && write_all(text.data) == 0 ? EXIT_READY : EXIT_INTERNAL;
+	return text.data && !text.failed && np_watch_write(text.data) == 0 ? EXIT_READY :
+									     EXIT_INTERNAL;
 }
 
 static int run(struct np_options *options)
 {
 	np_auto_rung_report struct np_rung_report report = { 0 };
-	_cleanup_free_ char *document = NULL;
+	struct np_rung_options *rung = &options->rung_options;
 	struct np_err err;
 	int ret;
 
 	np_err_clear(&err);
-	options->rung_options.deadline_ms = np_now_ms() + options->rung_options.timeout_ms;
-	ret = arm(options, &err);
+	rung->deadline_ms = np_now_ms() + rung->timeout_ms;
+	ret = np_watch_start(options->rung->name, rung->device ? rung->device : rung->netdev,
+			     rung->timeout_ms, options->lines, &err);
 	if (ret == 0)
-		ret = options->rung->run(&options->rung_options, &report, &err);
-	alarm(0);
+		ret = options->rung->run(rung, &report, &err);
 	if (ret < 0 && np_starts_with(err.code, "usage")) {
 		np_error("%s", err.message);
 		return EXIT_USAGE;
 	}
-	document = np_document(&report, ret < 0 ? &err : NULL);
-	if (!document || write_all(document) < 0) {
+	if (np_watch_end(&report, ret < 0 ? &err : NULL) < 0) {
 		np_error("cannot write the report");
 		return EXIT_INTERNAL;
 	}
@@ -155,13 +92,17 @@ static int run(struct np_options *options)
 
 static int libraries(struct np_options *options)
 {
+	int timeout_ms = options->rung_options.timeout_ms;
 	_cleanup_free_ char *document = NULL;
-	struct np_err err = { 0 };
+	struct np_err err = { 0 }, hang;
 
-	if (arm(options, &err) == 0)
+	np_watch_hang("--libraries", timeout_ms, &hang);
+	document =
+		np_document_libraries(np_libraries_unknown(options->brief, options->nvml, &hang));
+	if (np_watch_start_with(document, timeout_ms, &err) == 0)
 		document = np_document_libraries(np_libraries(options->brief, options->nvml));
 	alarm(0);
-	if (!document || write_all(document) < 0) {
+	if (!document || np_watch_write(document) < 0) {
 		np_error("cannot write the report");
 		return EXIT_INTERNAL;
 	}
@@ -190,9 +131,9 @@ static int act(int argc, char **argv)
 	case NP_OPTIONS_LIST:
 		return list_rungs();
 	case NP_OPTIONS_VERSION:
-		return write_all("nodeprep-selftest " NP_VERSION "\n") < 0 ? EXIT_INTERNAL : 0;
+		return np_watch_write("nodeprep-selftest " NP_VERSION "\n") < 0 ? EXIT_INTERNAL : 0;
 	case NP_OPTIONS_HELP:
-		return write_all(np_options_help) < 0 ? EXIT_INTERNAL : 0;
+		return np_watch_write(np_options_help) < 0 ? EXIT_INTERNAL : 0;
 	default:
 		return run(&options);
 	}
@@ -209,6 +150,5 @@ int main(int argc, char **argv)
 
 	if (np_ucp_abandoned() || np_cuda_started())
 		_exit(ret);
-	free(hang_document);
 	return ret;
 }

@@ -17,7 +17,7 @@ const char np_options_help[] =
 	"\n"
 	"  --device CA[:PORT]   port to use (umad, verbs, rc, gdr_rdma); default: every\n"
 	"                       InfiniBand port\n"
-	"  --device GPU         GPU to use (the others): 0000:17:00.0, or GPU0 in the order of\n"
+	"  --device GPU[,GPU]   GPUs to use (the others): 0000:17:00.0, or GPU0 in the order of\n"
 	"                       PCI addresses; default: every one\n"
 	"  --gpu GPU            GPU beside the port (gdr_rdma); default: one of its NUMA node\n"
 	"  --peer CA[:PORT]     port of the other end (verbs); default: the same port\n"
@@ -27,7 +27,8 @@ const char np_options_help[] =
 	"  --quick              a few sizes, 8 B to 8 MiB (default)\n"
 	"  --full               powers of 4, 1 B to 64 MiB\n"
 	"  --force              also on a GPU that other processes use\n"
-	"  --timeout-ms N       deadline; default 20000, with --full 90000\n"
+	"  --timeout-ms N       deadline of each device; default 20000, with --full 90000\n"
+	"  --lines              a document for each device, written when it is done\n"
 	"  --env NAME=VALUE     set in the environment, e.g. UCX_IB_SL=1 (repeat); UCX_*, NCCL_*,\n"
 	"                       CUDA_*, GDRCOPY_* and HOME are not inherited\n"
 	"  --list               name the rungs\n"
@@ -49,6 +50,7 @@ enum option {
 	QUICK,
 	FULL,
 	FORCE,
+	LINES,
 	LIST,
 	LIBRARIES,
 	BRIEF,
@@ -59,12 +61,11 @@ enum option {
 };
 
 /* In the order of enum option; up to ENV they take a value. */
-static const char *const names[] = {
-	"--device",  "--peer",	     "--gpu",	    "--gid-index", "--netdev",
-	"--address", "--timeout-ms", "--env",	    "--quick",	   "--full",
-	"--force",   "--list",	     "--libraries", "--brief",	   "--nvml",
-	"--verbose", "--version",    "--help",	    NULL
-};
+static const char *const names[] = { "--device",  "--peer",	 "--gpu",	 "--gid-index",
+				     "--netdev",  "--address",	 "--timeout-ms", "--env",
+				     "--quick",	  "--full",	 "--force",	 "--lines",
+				     "--list",	  "--libraries", "--brief",	 "--nvml",
+				     "--verbose", "--version",	 "--help",	 NULL };
 
 static bool takes_value(enum option option)
 {
@@ -142,6 +143,9 @@ static void take_flag(struct np_options *out, enum option option)
 		break;
 	case FORCE:
 		out->rung_options.force = true;
+		break;
+	case LINES:
+		out->lines = true;
 		break;
 	case LIST:
 		out->action = NP_OPTIONS_LIST;

@@ -19,6 +19,7 @@ struct np_options {
 	const struct np_rung *rung;	     /* with NP_OPTIONS_RUN */
 	struct np_rung_options rung_options; /* deadline not set */
 	bool verbose;
+	bool lines;	  /* a document an entry */
 	bool brief, nvml; /* with NP_OPTIONS_LIBRARIES */
 	const char **env; /* NAME=VALUE of --env, into argv */
 	size_t n_env;

@@ -46,7 +46,7 @@ struct np_rung_report {
 };
 
 struct np_rung_options {
-	const char *device;  /* "mlx5_0:1", "mlx5_0", a GPU; NULL = every one there is */
+	const char *device;  /* "mlx5_0:1", "mlx5_0", GPUs; NULL = every one there is */
 	const char *peer;    /* the port at the other end, as device; NULL = the same port */
 	const char *gpu;     /* "0000:17:00.0" or "GPU0", beside the port; NULL = the nearest */
 	int gid_index;	     /* of both ports; -1 = the best there is */
@@ -54,7 +54,7 @@ struct np_rung_options {
 	const char *address; /* "10.0.0.50", a prefix length allowed; or NULL */
 	bool force;	     /* also a GPU that other processes use */
 	bool full;	     /* every power of 4 instead of a few sizes */
-	int timeout_ms;	     /* of the whole process */
+	int timeout_ms;	     /* of each device */
 	int64_t deadline_ms; /* the same as a time of np_now_ms() */
 };
 

@@ -15,7 +15,7 @@
  */
 
 /* Bytes that the round trips of one size move each way, and their number. */
-#define TRIP_BYTES (16u << 20)
+#define TRIP_BYTES (8u << 20)
 #define TRIPS_MIN  3u
 #define TRIPS_MAX  200u
 #define WARM_UP	   2u
@@ -23,7 +23,7 @@
 #define ROW_BYTES (32u << 20)
 #define ROW_MIN	  2u
 #define ROW_MAX	  256u
-#define ROUNDS	  5u
+#define ROUNDS	  3u
 
 struct copier {
 	const struct np_cuda *cuda;
@@ -164,15 +164,17 @@ static int row(struct copier *c, enum way way, uint64_t size, size_t n, double *
 		      err);
 }
 
-/* Both ways; what comes back went over a second buffer on the GPU. */
+/* Both ways; what comes back went over a second buffer on the GPU, and the same bytes come
+ * each round. */
 static int bandwidth(struct copier *c, uint64_t size, struct np_err *err)
 {
 	double in[ROUNDS], out[ROUNDS];
 	size_t n = ROW_BYTES / size;
+	uint64_t seed;
 
 	n = n < ROW_MIN ? ROW_MIN : n > ROW_MAX ? ROW_MAX : n;
+	seed = prepare(c, n * size);
 	for (size_t i = 0; i < ROUNDS; i++) {
-		uint64_t seed = prepare(c, n * size);
 		int ret;
 
 		ret = row(c, TO_GPU, size, n, &in[i], err);

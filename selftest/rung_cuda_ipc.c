@@ -9,6 +9,7 @@
 #include "selftest/measure.h"
 #include "selftest/ucp_pair.h"
 #include "selftest/ucx_build.h"
+#include "selftest/watch.h"
 
 /*
  * UCX's cuda_ipc: GPU memory of one process read by another, each GPU to the next one of
@@ -52,31 +53,38 @@ static int one_end(struct np_ucp_pair *pair, const struct np_gpu_set *set,
 	return np_ucp_pair_prove(pair, &spec, order->base, result, err);
 }
 
-/* The other process, one order long. */
+/* The other process; it starts CUDA once, however many orders come. */
 static int serve(struct np_ucp_pair *pair, const struct np_ucp_order *order)
 {
+	static struct np_gpu_set set;
 	/* the first process uses it */
-	const struct np_rung_options options = { .device = order->pci, .force = true };
+	const struct np_rung_options options = { .force = true };
 	np_auto_rung_report struct np_rung_report report = { 0 };
 	struct np_rung_result unused = { 0 };
-	struct np_gpu_set set;
 	struct np_err why;
 	size_t i = 0;
-	int ret;
 
-	np_err_set(&why, -ENODEV, "selftest.no_gpu", "there is no GPU %s", order->pci);
-	ret = np_gpu_set_open("cuda_ipc", &options, &set, &report, &why);
-	while (i < set.n && !(set.wanted[i] && set.v[i].usable))
-		i++;
-	if (ret <= 0 || i == set.n) {
+	if (!set.wanted && np_gpu_set_open("cuda_ipc", &options, &set, &report, &why) < 0) {
 		np_ucp_pair_refuse(pair, &why);
 		return 1;
 	}
-	if (np_gpu_retain(&set, &set.v[i], &why) < 0)
+	while (i < set.n && !(np_streq(set.v[i].pci, order->pci) && set.v[i].usable))
+		i++;
+	if (i == set.n) {
+		np_err_set(&why, -ENODEV, "selftest.no_gpu", "there is no GPU %s", order->pci);
 		np_ucp_pair_refuse(pair, &why);
-	else if (one_end(pair, &set, &set.v[i], order, &unused, &why) < 0)
+		return 1;
+	}
+	if (np_gpu_retain(&set, &set.v[i], &why) < 0) {
+		np_ucp_pair_refuse(pair, &why);
+		return 1;
+	}
+	if (one_end(pair, &set, &set.v[i], order, &unused, &why) < 0) {
 		np_debug("cuda_ipc, the other process: %s", why.message);
-	return 1;
+		return 1;
+	}
+	np_gpu_release(&set, &set.v[i]);
+	return 0;
 }
 
 static const struct np_gpu_dev *next_usable(const struct np_gpu_set *set, size_t from)
@@ -123,22 +131,29 @@ static int prove(struct np_ucp_pair *pair, const struct np_gpu_set *set,
 	return 0;
 }
 
-/* One pair of processes a GPU: after a failure it is of no more use, and no process may
- * fork once it has used CUDA. */
+/* After a failure the other process is of no more use, and no process may fork once it
+ * has used CUDA: one is kept for each GPU that may fail. They start nothing until asked. */
 static int start_pairs(const struct np_rung_options *options, struct np_ucp_pair *pairs, size_t *n,
 		       struct np_err *err)
 {
+	np_auto_gpu_names struct np_gpu_names names = { 0 };
 	struct np_gpus gpus = { 0 };
 	struct np_err unused;
-	size_t wanted = 1;
+	size_t wanted = PAIRS_MAX;
 	int ret = 0;
 
-	if (!options->device) {
-		wanted = np_gpus_observe(&gpus, &unused) == 0 && gpus.n > 0 ? gpus.n : PAIRS_MAX;
-		np_gpus_done(&gpus);
+	if (options->device) {
+		ret = np_gpu_names_parse(options->device, &names, err);
+		wanted = names.n;
+	} else if (np_gpus_observe(&gpus, &unused) == 0 && gpus.n > 0) {
+		wanted = gpus.n;
 	}
-	for (*n = 0; *n < wanted && *n < PAIRS_MAX && ret == 0; (*n)++)
+	np_gpus_done(&gpus);
+	for (*n = 0; *n < wanted && *n < PAIRS_MAX && ret == 0;) {
 		ret = np_ucp_pair_start(&pairs[*n], serve, err);
+		if (ret == 0)
+			(*n)++;
+	}
 	return ret;
 }
 
@@ -147,23 +162,27 @@ static int run_all(const struct np_rung_options *options, struct np_ucp_pair *pa
 {
 	np_auto_gpu_set struct np_gpu_set set = { 0 };
 	int ret = np_gpu_set_open("cuda_ipc", options, &set, report, err);
-	size_t used = 0;
+	size_t pair = 0;
 
 	if (ret <= 0)
 		return ret;
-	for (size_t i = 0; i < set.n && used < n; i++) {
+	for (size_t i = 0; i < set.n && pair < n; i++) {
+		struct np_rung_options mine = *options;
 		struct np_rung_result *result;
 		struct np_err why;
 
 		if (!set.wanted[i] || !set.v[i].usable)
 			continue;
+		mine.deadline_ms = np_watch_device(report, set.v[i].pci, mine.deadline_ms);
 		result = np_rung_add(report, "cuda_ipc", set.v[i].pci);
 		if (!result)
 			return np_err_nomem(err);
 		ret = np_gpu_retain(&set, &set.v[i], &why);
-		if (ret == 0)
-			ret = prove(&pairs[used++], &set, &set.v[i], next_usable(&set, i), options,
+		if (ret == 0) {
+			ret = prove(&pairs[pair], &set, &set.v[i], next_usable(&set, i), &mine,
 				    result, &why);
+			pair += ret < 0;
+		}
 		if (ret < 0)
 			np_rung_fail(result, &why);
 		else
@@ -181,8 +200,6 @@ int np_rung_cuda_ipc(const struct np_rung_options *options, struct np_rung_repor
 
 	if (ret == 0)
 		ret = run_all(options, pairs, n, report, err);
-	else
-		n--; /* the last one was not started */
 	for (size_t i = 0; i < n; i++)
 		np_ucp_pair_stop(&pairs[i]);
 	return ret;

@@ -48,6 +48,22 @@ static int check(const char *ca, const struct np_port *port, struct np_err *err)
 	return np_ucx_component_check(&need, err);
 }
 
+/* The port's own counters say whether the bytes crossed it. */
+static int prove(const struct np_ucp_spec *spec, const char *ca, int num,
+		 struct np_rung_result *result, char *counted, size_t size, struct np_err *err)
+{
+	struct np_port_bytes before = np_port_bytes_read(ca, num), after;
+	int ret = np_ucp_prove(spec, result, err);
+
+	if (ret < 0)
+		return ret;
+	after = np_port_bytes_read(ca, num);
+	result->growth.known = true;
+	np_port_growth_add(&result->growth, &before, &after);
+	np_port_growth_str(&result->growth, true, counted, size);
+	return 0;
+}
+
 static void run_port(const struct np_rung_options *options, const struct np_ca *ca,
 		     const struct np_port *port, struct np_rung_result *result)
 {
@@ -63,7 +79,7 @@ static void run_port(const struct np_rung_options *options, const struct np_ca *
 		.full = options->full,
 		.deadline_ms = options->deadline_ms,
 	};
-	char first[32], last[32];
+	char first[32], last[32], counted[160];
 	struct np_err why;
 	int ret;
 
@@ -73,7 +89,7 @@ static void run_port(const struct np_rung_options *options, const struct np_ca *
 		return;
 	}
 	if (ret == 0)
-		ret = np_ucp_prove(&spec, result, &why);
+		ret = prove(&spec, ca->name, port->num, result, counted, sizeof(counted), &why);
 	if (ret == -ENODEV)
 		np_err_hint(&why,
 			    "install the verbs provider of this HCA (ibverbs-providers) and "
@@ -83,12 +99,10 @@ static void run_port(const struct np_rung_options *options, const struct np_ca *
 		np_rung_fail(result, &why);
 		return;
 	}
-	np_rung_ok(result,
-		   "%s to %s verified both ways over UCX %s rc through %s, looped back in the "
-		   "HCA",
+	np_rung_ok(result, "%s to %s verified both ways over UCX %s rc through %s; %s",
 		   np_size_str(result->sizes[0].size_bytes, first),
 		   np_size_str(result->sizes[result->n_sizes - 1].size_bytes, last),
-		   ucp_get_version_string(), result->device);
+		   ucp_get_version_string(), result->device, counted);
 }
 
 int np_rung_rc(const struct np_rung_options *options, struct np_rung_report *report,

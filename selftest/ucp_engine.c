@@ -161,6 +161,7 @@ int np_ucp_prove(const struct np_ucp_spec *spec, struct np_rung_result *result, 
 		ret = prove_sizes(&link, &buffers, result, err);
 	if (ret == -EBADMSG)
 		name_carrier(&link, result);
+	result->growth.moved = link.moved_bytes;
 	np_ucp_finish(&link, &buffers, ret);
 	return ret;
 }

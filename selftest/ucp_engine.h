@@ -14,7 +14,7 @@
  * What every UCX rung does: one process, one context, two workers joined by
  * their addresses; tagged messages of several sizes both ways, each with its own
  * payload, every byte verified at the receiver; latency as half a ping-pong,
- * bandwidth with a window of messages outstanding; and at the end the question
+ * bandwidth with as many messages outstanding as ucx_perftest has; and at the end the question
  * to the endpoint what carried them. UCX is configured through its API alone.
  */
 
@@ -63,8 +63,8 @@ struct np_ucp_spec {
 	int64_t deadline_ms; /* np_now_ms() by which it gives up */
 };
 
-/* Runs it all. Fills sizes (also those done before a failure) and transport of
- * @result; the verdict is the caller's. Returns 0, or a negative errno with
+/* Runs it all. Fills sizes (also those done before a failure), transport and the bytes
+ * moved (growth.moved) of @result; the verdict is the caller's. Returns 0, or a negative errno with
  *   selftest.data_corrupt        a byte differs, or too few arrived (-EBADMSG)
  *   selftest.timeout             the deadline passed (-ETIMEDOUT)
  *   selftest.RUNG.no_transport   UCX has no such transport on this device (-ENODEV)

@@ -12,6 +12,7 @@ struct np_ucp_link {
 	ucp_context_h context;
 	ucp_worker_h worker[2];
 	ucp_ep_h ep[2];		  /* ep[i]: worker i to the other */
+	uint64_t moved_bytes;	  /* sent by its workers */
 	ucs_status_t peer_status; /* of the error callback, UCS_OK = none */
 	/* asked now and then while waiting: the process at the other end failed or is gone;
 	 * NULL when both ends are here */
@@ -45,6 +46,14 @@ struct np_ucp_request {
  * buffers for ever. @doing completes "while ...". */
 int np_ucp_link_wait(struct np_ucp_link *link, struct np_ucp_request *requests, size_t n,
 		     const char *doing, struct np_err *err) np_must_check;
+
+/* UCS_INPROGRESS while it is under way, then how it ended. */
+ucs_status_t np_ucp_request_status(const struct np_ucp_request *request);
+
+/* Asked in each @round of waiting; what takes long is looked at in some of them only. 0, or
+ * why to wait no longer: @failed, the peer's end, the deadline. */
+int np_ucp_link_trouble(struct np_ucp_link *link, unsigned int round, ucs_status_t failed,
+			const char *doing, struct np_err *err) np_must_check;
 
 /* Lets what is under way go on. */
 void np_ucp_link_progress(struct np_ucp_link *link);

@@ -8,6 +8,8 @@
 
 #include "selftest/measure.h"
 #include "selftest/pattern.h"
+#include "selftest/ucp_flow.h"
+#include "selftest/ucp_rally.h"
 
 /* Bytes outstanding at most, unless a single message is larger. */
 #define WINDOW_BYTES  (16u << 20)
@@ -15,7 +17,7 @@
 #define LARGEST_QUICK (8u << 20)
 #define LARGEST_FULL  (64u << 20)
 /* Bytes that the ping-pong of one size moves each way, and its least iterations. */
-#define PINGPONG_BYTES (16u << 20)
+#define PINGPONG_BYTES (8u << 20)
 #define PINGPONG_MIN   3u
 
 static size_t within(size_t n, size_t least, size_t most)
@@ -143,6 +145,7 @@ void np_ucp_post_send(struct np_ucp_link *link, int worker, const struct np_ucp_
 	};
 
 	request->worker = worker;
+	link->moved_bytes += m->size;
 	request->ptr = ucp_tag_send_nbx(link->ep[worker], m->tx, m->size, m->tag, &param);
 }
 
@@ -190,6 +193,33 @@ static int ping_pong(struct np_ucp_link *link, struct np_ucp_buffers *buffers, u
 	return ret;
 }
 
+/* Many more, back to back. */
+static int rally(struct np_ucp_link *link, struct np_ucp_buffers *buffers, uint64_t size,
+		 double *half_us, struct np_err *err)
+{
+	struct np_ucp_message m[2];
+	struct np_ucp_side sides[2];
+	char doing[96];
+	int ret;
+
+	for (int i = 0; i < 2; i++) {
+		ret = prepare(buffers, (size_t)i, size, &m[i], err);
+		if (ret < 0)
+			return ret;
+	}
+	np_ucp_doing(link, size, doing);
+	for (int i = 0; i < 2; i++)
+		sides[i] = (struct np_ucp_side){
+			.link = link, .worker = i, .out = &m[i], .in = &m[1 - i], .doing = doing
+		};
+	ret = np_ucp_link_in_time(link, doing, err);
+	if (ret == 0)
+		ret = np_ucp_rally_alone(sides, np_ucp_rally_trips(*half_us), half_us, err);
+	for (int i = 0; i < 2 && ret == 0; i++)
+		ret = np_ucp_message_verify(buffers, &m[i], err);
+	return ret;
+}
+
 int np_ucp_latency(struct np_ucp_link *link, struct np_ucp_buffers *buffers, uint64_t size,
 		   double *latency_us, struct np_err *err)
 {
@@ -206,10 +236,10 @@ int np_ucp_latency(struct np_ucp_link *link, struct np_ucp_buffers *buffers, uin
 			samples[i - NP_UCP_WARM_UP] = half_us;
 	}
 	*latency_us = np_median(samples, n);
-	return 0;
+	return rally(link, buffers, size, latency_us, err);
 }
 
-/* A window of messages one way. */
+/* A window of messages one way, each with its own payload. */
 static int window(struct np_ucp_link *link, struct np_ucp_buffers *buffers, uint64_t size, int from,
 		  double *MBps, struct np_err *err)
 {
@@ -243,20 +273,43 @@ static int window(struct np_ucp_link *link, struct np_ucp_buffers *buffers, uint
 	return ret;
 }
 
+/* Many at the rate that the window had. What the last of them brought is compared too. */
+static int measure(struct np_ucp_link *link, struct np_ucp_buffers *buffers, uint64_t size,
+		   int from, double *MBps, struct np_err *err)
+{
+	size_t n = np_ucp_flow_length(link->spec, size, *MBps);
+	struct np_ucp_flow flows[2];
+	struct np_ucp_message m;
+	char doing[96];
+	double start;
+	int ret = prepare(buffers, 0, size, &m, err);
+
+	if (ret < 0)
+		return ret;
+	np_ucp_flow_start(&flows[0], &m, 1 - from, false, n);
+	np_ucp_flow_start(&flows[1], &m, from, true, n);
+	np_ucp_flow_post(link, &flows[0]);
+	start = np_now_us();
+	ret = np_ucp_flow_run(link, flows, 2, np_ucp_doing(link, size, doing), err);
+	if (ret < 0)
+		return ret;
+	*MBps = (double)n * (double)size / (flows[0].end_us - start);
+	return np_ucp_message_verify(buffers, &m, err);
+}
+
 int np_ucp_bandwidth(struct np_ucp_link *link, struct np_ucp_buffers *buffers, uint64_t size,
 		     double *bandwidth_MBps, struct np_err *err)
 {
-	double samples[2 * NP_UCP_ROUNDS];
-	size_t n = 0;
+	double samples[2];
 
-	for (unsigned int round = 0; round < NP_UCP_ROUNDS; round++) {
-		for (int from = 0; from < 2; from++) {
-			int ret = window(link, buffers, size, from, &samples[n++], err);
+	for (int from = 0; from < 2; from++) {
+		int ret = window(link, buffers, size, from, &samples[from], err);
 
-			if (ret < 0)
-				return ret;
-		}
+		if (ret == 0)
+			ret = measure(link, buffers, size, from, &samples[from], err);
+		if (ret < 0)
+			return ret;
 	}
-	*bandwidth_MBps = np_median(samples, n);
+	*bandwidth_MBps = np_median(samples, 2);
 	return 0;
 }

@@ -45,20 +45,21 @@ void np_ucp_post_send(struct np_ucp_link *link, int worker, const struct np_ucp_
 const char *np_ucp_doing(const struct np_ucp_link *link, uint64_t size, char out[96]);
 
 /* How often: round trips of one size (the first NP_UCP_WARM_UP do not count), messages
- * outstanding in a window, windows each way. */
+ * outstanding in a window with a payload for each. */
 #define NP_UCP_TRIPS_MAX  200u
 #define NP_UCP_WINDOW_MAX 64u
 #define NP_UCP_WARM_UP	  2u
-#define NP_UCP_ROUNDS	  3u
 size_t np_ucp_trips(uint64_t size);
 size_t np_ucp_window(uint64_t size);
 
-/* Median of half a round trip of a @size byte message, in microseconds. */
+/* Median of half a round trip of a @size byte message, in microseconds, of many back to
+ * back (ucp_rally.h); before those, trips with payloads of their own, verified. */
 int np_ucp_latency(struct np_ucp_link *link, struct np_ucp_buffers *buffers, uint64_t size,
 		   double *latency_us, struct np_err *err) np_must_check;
 
-/* Median over rounds, both ways, of the rate at which windows of @size byte
- * messages were complete at the receiver, in 10^6 bytes a second. */
+/* The rate at which many messages of @size bytes were complete at the receiver, in 10^6
+ * bytes a second, in the middle of both ways (ucp_flow.h); before that, each way, a window
+ * of messages with payloads of their own, verified. */
 int np_ucp_bandwidth(struct np_ucp_link *link, struct np_ucp_buffers *buffers, uint64_t size,
 		     double *bandwidth_MBps, struct np_err *err) np_must_check;
 

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "selftest/watch.h"
+
 bool np_port_is_active(const char *rung, const char *ca, const struct np_port *port,
 		       struct np_err *err)
 {
@@ -59,16 +61,18 @@ static int run_all(const char *rung, const struct np_rung_options *options,
 		const struct np_ca *ca = &cas->v[c];
 
 		for (size_t p = 0; p < ca->n_ports; p++) {
+			struct np_rung_options mine = *options;
 			struct np_rung_result *result;
 			char device[80];
 
 			if (!wanted(ca, &ca->ports[p], name, num))
 				continue;
 			snprintf(device, sizeof(device), "%s:%d", ca->name, ca->ports[p].num);
+			mine.deadline_ms = np_watch_device(report, device, mine.deadline_ms);
 			result = np_rung_add(report, rung, device);
 			if (!result)
 				return np_err_nomem(err);
-			run_port(options, ca, &ca->ports[p], result);
+			run_port(&mine, ca, &ca->ports[p], result);
 		}
 	}
 	return 0;

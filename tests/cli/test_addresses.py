@@ -214,6 +214,17 @@ def test_c28_a_change_that_cuts_is_refused(node):
     assert one.ipv4() == ["10.0.0.9/24"] and one.links()["ib0"]["mtu"] == 65520
 
 
+def test_c28_a_default_route_of_the_other_family(node):
+    """Nothing that is wanted is IPv6, but a new MTU or mode could cut what runs over ib0."""
+    one = node("guide.ini")
+    one.apply()
+    one.text("ip", "-6", "route", "add", "default", "via", "fe80::1", "dev", "ib0")
+    assert one.apply().doc["changed"] is False
+    one.write("/etc/nodeprep/nodeprep.conf", "[netdev ib0]\nmtu = 2044\n")
+    assert one.json("apply", *QUICK, rc=3).error["code"] == "netdev.cuts_default_route"
+    assert one.json("apply", *QUICK, "--force", rc=0).doc["changed"] is True
+
+
 def test_c28_force(node):
     one = node("c28-default-route.ini")
     plan = one.json("plan", "--ip", "10.0.0.9/16", "--force", rc=0)

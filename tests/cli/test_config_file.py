@@ -134,7 +134,7 @@ def test_an_empty_file_and_no_file(node):
     one = node("guide.ini")
     defaults = rows(one)
     assert defaults["ports"]["wait"] == "30" and defaults["ucx"]["profile"] == "standard"
-    assert defaults["nccl"] == {"scope": "both", "users": "root"}
+    assert defaults["nccl"] == {"scope": "both", "users": "root", "version_min": "2.4"}
     one.write(CONF, "")
     assert rows(one) == defaults
 

@@ -38,7 +38,7 @@ SOURCES = sorted(path for room in ("base", "netlink", "ibmad", "modules", "agent
                  for path in glob.glob(os.path.join(ROOT, room, "*.c")))
 # "port.no_sm" and "selftest.%s.memlock", as a whole literal
 DOTTED = re.compile(r'"([a-z][a-z0-9_]*(?:\.(?:%s|[a-z0-9_]+))+)"')
-NO_CODE = re.compile(r"\.(json|conf|c|h|so|so\.0|sh|csh|env|posix_acl|1|2|builtin|dep)$")
+NO_CODE = re.compile(r"\.(json|conf|c|h|a|txt|cfg|so|so\.0|sh|csh|env|posix_acl|1|2|builtin|dep)$")
 ENGINE = "selftest.%s.%s"
 
 

@@ -34,8 +34,8 @@ def test_c27_same_result_same_time(node):
             spent[one] += json.loads(one.text("python3", "-c", TIMED, PLAIN, *argv))
     ratio = statistics.median(spent[crowd]) / statistics.median(spent[small])
     print("user and system time, crowd against guide: %.2f" % ratio)
-    # one dump of the routes is what grows: three thousand of them here
-    assert ratio < 3.0, list(spent.values())
+    # what grows: the names of a thousand netdevs, and one dump of their IPv4 routes
+    assert ratio < 2.0, list(spent.values())
 
 
 def test_c27_an_address_in_the_crowd_is_found(node):

@@ -20,7 +20,7 @@ NAMES = ["ucx", "cuda", "gdrapi", "nccl", "ibverbs", "nvml"]
 
 
 def shown(done):
-    assert done.rc == 0 and list(done.doc["show"]) == ["libraries"], done
+    assert done.rc == 0 and list(done.doc["show"]) == ["libraries", "census"], done
     found = done.doc["show"]["libraries"]
     assert [library["name"] for library in found] == NAMES
     return {library["name"]: library for library in found}
@@ -65,7 +65,7 @@ def test_the_guides_hcas_have_no_user_space(shared_guide):
 def test_text_has_a_row_a_transport(shared_guide):
     ucx = shown(shared_guide.json("show", "libraries"))["ucx"]
     text = shared_guide.text(NODEPREP, "show", "libraries")
-    assert text.startswith("ucx: loaded, version %s, %s\n" % (ucx["version"], ucx["path"]))
+    assert text.startswith("# libraries\nucx: loaded, version %s, %s\n" % (ucx["version"], ucx["path"]))
     rows = [line.split() for line in text.splitlines()]
     for t in ucx["ucx"]["transports"]:
         row, = [row for row in rows if row[:2] == [t["transport"], t["device"]] and len(row) > 6]

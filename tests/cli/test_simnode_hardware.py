@@ -154,6 +154,19 @@ def test_a_gpu_node():
                     "enp170s0f0np0"]
 
 
+def test_the_kernels_own_list_of_functions_agrees_with_sysfs():
+    text = shell("dgx.ini", """
+        cat /proc/bus/pci/devices; cd /sys/bus/pci/devices
+        for f in *; do echo $f $(cat $f/vendor $f/device); done
+        """)
+    listed = sorted(line.split()[:2] for line in text.splitlines() if "\t" in line)
+    there = []
+    for bdf, vendor, device in (line.split() for line in text.splitlines() if "\t" not in line):
+        bus, slot, function = int(bdf[-7:-5], 16), int(bdf[-4:-2], 16), int(bdf[-1])
+        there.append(["%02x%02x" % (bus, slot << 3 | function), vendor[2:] + device[2:]])
+    assert len(listed) > 16 and listed == sorted(there)
+
+
 def test_sick_ports():
     text = node("sick.ini", "ibstatus")
     seen = re.findall(r"base lid:\t (.+)\n\tsm lid:.*\n\tstate:\t\t (.+)\n"

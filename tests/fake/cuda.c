@@ -8,8 +8,14 @@
  *   mode=N          compute mode
  *   corrupt=N       the N-th copy from the GPU has a wrong bit
  *   hang=FUNCTION   it never returns
+ *   crash=FUNCTION  it ends the process by SIGSEGV
+ *   on=N            fail, hang and crash with the context of GPU N alone
+ *   bus=B,B,...     buses of the GPUs in place of 17, 18 ...
+ *   delay=N         milliseconds that cuInit takes
+ * Each cuInit and each context is a line in the file FAKE_LOG (fake.h).
  */
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -24,8 +30,14 @@ static int plays(const char *function)
 {
 	const char *hang = fake_word("FAKE_CUDA", "hang=");
 	const char *fail = fake_word("FAKE_CUDA", "fail=");
+	const char *crash = fake_word("FAKE_CUDA", "crash=");
+	long on = fake_number("FAKE_CUDA", "on=", current);
 	size_t len = strlen(function);
 
+	if (on != current)
+		return 0;
+	if (crash && strncmp(crash, function, len) == 0)
+		raise(SIGSEGV);
 	while (hang && strncmp(hang, function, len) == 0)
 		pause();
 	return fail && strncmp(fail, function, len) == 0 && fail[len] == ':' ?
@@ -41,6 +53,8 @@ static long gpus(void)
 FAKE_EXPORT int cuInit(unsigned int flags)
 {
 	(void)flags;
+	fake_log("cuInit");
+	usleep(1000 * (useconds_t)fake_number("FAKE_CUDA", "delay=", 0));
 	return (int)fake_number("FAKE_CUDA", "init=", plays("cuInit"));
 }
 
@@ -99,7 +113,12 @@ FAKE_EXPORT int cuDeviceGetName(char *name, int len, int device)
 
 FAKE_EXPORT int cuDeviceGetPCIBusId(char *id, int len, int device)
 {
-	snprintf(id, (size_t)len, "0000:%02X:00.0", 0x17 + device);
+	const char *bus = fake_word("FAKE_CUDA", "bus=");
+
+	for (int i = 0; bus && i < device; i++)
+		bus = strchr(bus, ',') ? strchr(bus, ',') + 1 : NULL;
+	snprintf(id, (size_t)len, "0000:%02lX:00.0",
+		 bus ? strtoul(bus, NULL, 16) : 0x17ul + (unsigned long)device);
 	return 0;
 }
 
@@ -113,6 +132,7 @@ FAKE_EXPORT int cuDeviceGetAttribute(int *value, int attribute, int device)
 FAKE_EXPORT int cuDevicePrimaryCtxRetain(void **context, int device)
 {
 	*context = (void *)(intptr_t)(device + 1);
+	fake_log("context");
 	return plays("cuDevicePrimaryCtxRetain");
 }
 

@@ -8,12 +8,15 @@
  * that the rung's own logic works, nothing of a GPU. What they play comes from an
  * environment variable of blank-separated words, "gpus=2 fail=cuMemAlloc_v2:2", or, for a
  * process whose environment is made from nothing, from the file of that name in /etc/fake.
+ * What they are asked to count they write into the file FAKE_LOG there, if there is one.
  */
 
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define FAKE_EXPORT __attribute__((visibility("default")))
 
@@ -54,6 +57,18 @@ static inline long fake_number(const char *name, const char *word, long otherwis
 	const char *text = fake_word(name, word);
 
 	return text ? strtol(text, NULL, 10) : otherwise;
+}
+
+/* "WORD" and a newline into /etc/fake/FAKE_LOG. */
+static inline void fake_log(const char *word)
+{
+	int fd = open("/etc/fake/FAKE_LOG", O_WRONLY | O_APPEND | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	if (dprintf(fd, "%s\n", word) < 0)
+		abort();
+	close(fd);
 }
 
 #endif

@@ -93,11 +93,12 @@ static void test_memlock(void **state)
 	if (fork() == 0) {
 		np_auto_child_result struct np_child_result result = { 0 };
 		struct np_child_spec spec = { .memlock = &want };
+		struct np_identity nobody = { .uid = NOBODY, .gid = NOBODY };
 		int bad = np_memlock_set(&want, &after);
 
 		want = (struct np_memlock){ NP_UNLIMITED, NP_UNLIMITED };
 		if (geteuid() == 0)
-			bad |= np_user_become(NOBODY, NOBODY);
+			bad |= np_user_become(&nobody);
 		bad |= shell(&spec, "ulimit -Sl; ulimit -Hl", &result);
 		bad |= strcmp(result.out.data, "128\n128\n") != 0 || !result.memlock_less ||
 		       result.memlock.soft != 128 << 10 || result.memlock.hard != 128 << 10;

@@ -99,6 +99,40 @@ static void test_read(void **state)
 	assert_int_equal(np_file_read_line_at(dir, "absent", line, sizeof(line)), -ENOENT);
 }
 
+static int note_entry(const char *name, unsigned char type, void *arg)
+{
+	assert_string_not_equal(name, ".");
+	assert_string_not_equal(name, "..");
+	if (strcmp(name, ".hidden") == 0)
+		assert_int_equal(type, DT_DIR);
+	return ++*(int *)arg == 250 ? -ENOSPC : 0;
+}
+
+static void test_each(void **state)
+{
+	int n = 0;
+
+	(void)state;
+	assert_int_equal(np_dir_each(dir, ".", note_entry, &n), 0);
+	assert_int_equal(n, 0);
+	/* more than one call of the kernel gives, and names that start with a dot */
+	assert_int_equal(mkdirat(dir, ".hidden", 0755), 0);
+	for (int i = 0; i < 200; i++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "a_name_of_some_length_for_a_full_buffer_%d", i);
+		put(name, "", 0644);
+	}
+	assert_int_equal(np_dir_each(dir, ".", note_entry, &n), 0);
+	assert_int_equal(n, 201);
+	/* what the function says ends it */
+	assert_int_equal(np_dir_each(dir, ".", note_entry, &n), -ENOSPC);
+	assert_int_equal(n, 250);
+	assert_int_equal(np_dir_each(dir, "none", note_entry, &n), -ENOENT);
+	put("file", "", 0644);
+	assert_int_equal(np_dir_each(dir, "file", note_entry, &n), -ENOTDIR);
+}
+
 static void test_write_attr(void **state)
 {
 	(void)state;
@@ -350,6 +384,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_read, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_each, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_write_attr, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_replace, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_replace_owner, set_up, tear_down),

@@ -144,14 +144,28 @@ static void odd_devices(void **state)
 	assert_int_equal(pci.slot.width, 0);
 }
 
+static void rates(void **state)
+{
+	static const struct {
+		struct np_pci_link link;
+		int MBps;
+	} cases[] = {
+		{ { 16, 32000 }, 63015 }, { { 16, 16000 }, 31507 },  { { 16, 8000 }, 15753 },
+		{ { 8, 5000 }, 4000 },	  { { 16, 64000 }, 118000 }, { { 0, 32000 }, 0 },
+		{ { 16, 0 }, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_int_equal((int)np_pci_link_MBps(&cases[i].link), cases[i].MBps);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-		cmocka_unit_test(paths),
-		cmocka_unit_test(speeds),
-		CASE(a_device),
-		CASE(odd_devices),
+		cmocka_unit_test(paths), cmocka_unit_test(speeds), cmocka_unit_test(rates),
+		CASE(a_device),		 CASE(odd_devices),
 	};
 	int failed;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The real observer, through the real libibumad and without it, on made-up trees. */
+/* The real observer, through the real libibumad and without it, on made-up trees: each way
+ * of reading says the same. */
 #include "tests/unit/fake_sys.h"
 
 #include "ibmad/ca.h"
@@ -73,7 +74,7 @@ static void put_ca(const char *ca, const char *node_type, const char *driver)
 	put_link(target, name);
 }
 
-static const unsigned int both[] = { 0, NP_CA_SYSFS_ONLY };
+static const unsigned int all[] = { 0, NP_CA_SYSFS_ONLY, NP_CA_LEAN };
 
 static void observe(unsigned int detail, struct np_cas *out)
 {
@@ -109,24 +110,29 @@ static void guide_node(void **state)
 		put_ca(ca, "1: CA", "mlx5_core");
 		put_port(ca, 1, &text);
 		put("0x1", IB "/%s/device/net/ib%d/flags", ca, i);
+		put(i < 1 ? "0" : "1", IB "/%s/device/numa_node", ca);
 	}
 	lay_over("class");
-	for (size_t i = 0; i < NP_ARRAY_SIZE(both); i++) {
+	for (size_t i = 0; i < NP_ARRAY_SIZE(all); i++) {
+		const bool lean = all[i] == NP_CA_LEAN;
 		struct np_cas list;
 		const struct np_port *port;
 
-		observe(both[i], &list);
+		observe(all[i], &list);
 		assert_int_equal(list.n, 4);
 		assert_string_equal(list.v[3].name, "mlx5_3");
-		assert_int_equal(list.v[0].from_libibumad, both[i] == 0);
+		assert_int_equal(list.v[0].from_libibumad, all[i] == 0);
 		assert_int_equal(list.v[0].node_type, NP_NODE_CA);
 		assert_string_equal(list.v[0].ca_type, "MT4119");
-		assert_string_equal(list.v[0].fw_ver, "16.28.2006");
-		assert_string_equal(list.v[0].hw_rev, "0");
-		assert_string_equal(list.v[0].board_id, "MT_0000000008");
+		assert_string_equal(list.v[0].fw_ver, lean ? "" : "16.28.2006");
+		assert_string_equal(list.v[0].hw_rev, lean ? "" : "0");
+		assert_string_equal(list.v[0].board_id, lean ? "" : "MT_0000000008");
+		assert_int_equal(list.v[1].numa_node, lean ? -1 : 1);
+		np_cas_read_numa(&list);
+		assert_int_equal(list.v[1].numa_node, 1);
 		assert_string_equal(list.v[0].driver, "mlx5_core");
-		assert_true(list.v[0].node_guid == 0x506b4b0300f5ce9cULL);
-		assert_true(list.v[0].sys_image_guid == 0x506b4b0300f5ce9cULL);
+		assert_true(list.v[0].node_guid == (lean ? 0 : 0x506b4b0300f5ce9cULL));
+		assert_true(list.v[0].sys_image_guid == (lean ? 0 : 0x506b4b0300f5ce9cULL));
 		assert_false(list.v[0].management_only);
 		assert_int_equal(list.v[2].netdevs.n, 1);
 		assert_string_equal(list.v[2].netdevs.v[0], "ib2");
@@ -160,11 +166,11 @@ static void tables_with_counters(void **state)
 	break_attr("mlx5_0/ports/1/counters/symbol_error");
 	break_attr("mlx5_0/ports/1/pkeys/11");
 	lay_over("class");
-	for (size_t i = 0; i < NP_ARRAY_SIZE(both); i++) {
+	for (size_t i = 0; i < NP_ARRAY_SIZE(all); i++) {
 		struct np_cas list;
 		const struct np_port *port;
 
-		observe(NP_CA_COUNTERS | both[i], &list);
+		observe(NP_CA_COUNTERS | all[i], &list);
 		port = port_of(&list, "mlx5_0");
 		assert_int_equal(port->unreadable.n, 1);
 		assert_string_equal(port->unreadable.v[0], "pkeys/11: Invalid argument");
@@ -202,11 +208,11 @@ static void unreadable_attributes(void **state)
 	drop("mlx5_2/ports/1/state");
 	break_attr("mlx5_2/ports/1/gids/0");
 	lay_over("class");
-	for (size_t i = 0; i < NP_ARRAY_SIZE(both); i++) {
+	for (size_t i = 0; i < NP_ARRAY_SIZE(all); i++) {
 		struct np_cas list;
 		const struct np_port *port;
 
-		observe(both[i], &list);
+		observe(all[i], &list);
 		port = port_of(&list, "mlx5_0");
 		assert_false(list.v[0].from_libibumad);
 		assert_string_equal(port->rate, "");
@@ -246,11 +252,11 @@ static void nonsense(void **state)
 	put_ca("mlx5_0", "1: CA", "mlx5_core");
 	put_port("mlx5_0", 1, &odd);
 	lay_over("class");
-	for (size_t i = 0; i < NP_ARRAY_SIZE(both); i++) {
+	for (size_t i = 0; i < NP_ARRAY_SIZE(all); i++) {
 		struct np_cas list;
 		const struct np_port *port;
 
-		observe(both[i], &list);
+		observe(all[i], &list);
 		port = port_of(&list, "mlx5_0");
 		assert_int_equal(port->state, NP_PORT_UNKNOWN);
 		assert_int_equal(port->phys_state, NP_PHYS_UNKNOWN);
@@ -288,11 +294,11 @@ static void other_kinds(void **state)
 	put_ca("a_name_longer_than_libibumad_takes", "1: CA", "mlx5_core");
 	put_port("a_name_longer_than_libibumad_takes", 1, &text);
 	lay_over("class");
-	for (size_t i = 0; i < NP_ARRAY_SIZE(both); i++) {
+	for (size_t i = 0; i < NP_ARRAY_SIZE(all); i++) {
 		struct np_cas list;
 		const struct np_port *port;
 
-		observe(both[i], &list);
+		observe(all[i], &list);
 		assert_int_equal(list.n, 5);
 		port = port_of(&list, "mlx5_bond_0");
 		assert_int_equal(port->link_layer, NP_LL_ETHERNET);
@@ -336,10 +342,10 @@ static void many_and_management(void **state)
 		put(i == 9 ? vpd : "SMDL=NIC", IB "/%s/device/vpd", ca);
 	}
 	lay_over("class");
-	for (size_t i = 0; i < NP_ARRAY_SIZE(both); i++) {
+	for (size_t i = 0; i < NP_ARRAY_SIZE(all); i++) {
 		struct np_cas list;
 
-		observe(both[i], &list);
+		observe(all[i], &list);
 		assert_int_equal(list.n, 12);
 		for (int j = 0; j < 12; j++) {
 			snprintf(ca, sizeof(ca), "mlx5_%d", j);
@@ -382,8 +388,8 @@ static void nothing_there(void **state)
 	need_namespace();
 	put(NULL, "class");
 	lay_over("class");
-	for (size_t i = 0; i < NP_ARRAY_SIZE(both); i++) {
-		observe(both[i], &list);
+	for (size_t i = 0; i < NP_ARRAY_SIZE(all); i++) {
+		observe(all[i], &list);
 		assert_int_equal(list.n, 0); /* and no mthca0 */
 		np_cas_done(&list);
 	}

@@ -206,6 +206,8 @@ static void test_floors(void **state)
 		{ "skip", 0, 9000, 100, 8 << 20, "skip", "x.y" },
 	};
 
+	struct np_selftest_fair fair;
+
 	(void)state;
 	for (size_t i = 0; i < NP_ARRAY_SIZE(cases); i++) {
 		const char *code = np_streq(cases[i].status, "ok") ? "" : "x.y";
@@ -214,12 +216,42 @@ static void test_floors(void **state)
 		assert_non_null(e);
 		json_object_set_new(e, "bandwidth_MBps", json_real(cases[i].bandwidth));
 		json_object_set_new(e, "size_bytes", json_integer(cases[i].size));
-		np_selftest_judge_bandwidth(e, cases[i].floor, cases[i].rate);
+		fair = np_selftest_fair_port(cases[i].rate);
+		np_selftest_judge_bandwidth(e, cases[i].floor, &fair);
 		assert_string_equal(json_string_value(json_object_get(e, "status")), cases[i].then);
 		assert_string_equal(json_string_value(json_object_get(e, "code")), cases[i].code);
 		if (!np_streq(cases[i].status, cases[i].then))
 			assert_true(*json_string_value(json_object_get(e, "hint")));
 		json_decref(e);
+	}
+}
+
+/* Of a GPU: its lanes, at the speed that it has when it is not idle. */
+static void test_fair_gpu(void **state)
+{
+	static const struct {
+		const char *rung;
+		struct np_pci pci;
+		int MBps;
+	} cases[] = {
+		{ "cuda", { .now = { 16, 32000 }, .max = { 16, 32000 } }, 37809 },
+		{ "cuda", { .now = { 16, 2500 }, .max = { 16, 32000 } }, 37809 },
+		{ "cuda",
+		  { .now = { 8, 32000 }, .max = { 16, 32000 }, .slot = { 16, 16000 } },
+		  9452 },
+		{ "cuda_copy", { .now = { 16, 32000 }, .max = { 16, 32000 } }, 1260 },
+		{ "cuda", { .now = { 0, 0 }, .max = { 16, 32000 } }, 0 },
+		{ "cuda", { .now = { 16, 32000 } }, 0 },
+		{ "cuda_ipc", { .now = { 16, 32000 }, .max = { 16, 32000 } }, 0 },
+		{ "gdrapi", { .now = { 16, 32000 }, .max = { 16, 32000 } }, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < NP_ARRAY_SIZE(cases); i++) {
+		struct np_selftest_fair fair = np_selftest_fair_gpu(cases[i].rung, &cases[i].pci);
+
+		assert_int_equal((int)fair.MBps, cases[i].MBps);
+		assert_true(fair.MBps <= 0 || (fair.of && fair.hint));
 	}
 }
 
@@ -230,6 +262,9 @@ static int take(const char *status, const char *code, const char *message, const
 		const char *latency, json_t *to)
 {
 	struct np_child_result result = { .exit_status = np_streq(status, "ok") ? 0 : 1 };
+	const struct np_ladder_step step = { .rung = "rc", .device = "mlx5_0:1" };
+	const json_t *last;
+	json_t *got = NULL;
 	int r;
 
 	np_buf_printf(
@@ -239,7 +274,9 @@ static int take(const char *status, const char *code, const char *message, const
 		"\"size_bytes\":%s,\"latency_us\":%s,\"bandwidth_MBps\":7,"
 		"\"sizes\":[{\"size_bytes\":%s,\"latency_us\":%s,\"bandwidth_MBps\":7}]}]}",
 		status, code, message, size, latency, size, latency);
-	r = np_selftest_take(&result, "rc", "mlx5_0:1", to);
+	r = np_selftest_take(&result, "rc", &step, 1, &got, &last);
+	if (got)
+		json_array_append_new(to, got);
 	np_child_result_done(&result);
 	return r;
 }
@@ -323,6 +360,7 @@ int main(void)
 		cmocka_unit_test(test_busy),
 		cmocka_unit_test(test_below),
 		cmocka_unit_test(test_floors),
+		cmocka_unit_test(test_fair_gpu),
 		cmocka_unit_test(test_floor_keys),
 		cmocka_unit_test(test_hostile_child),
 		cmocka_unit_test(test_names_that_are_not_utf8),

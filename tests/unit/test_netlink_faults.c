@@ -113,7 +113,7 @@ static void expect_all(void)
 	assert_int_equal(named.n, 1);
 	assert_string_equal(addr_list(&named.v[0], text, sizeof(text)),
 			    "10.0.0.1/24 10.0.0.2/24 2001:db8::1/64 ");
-	assert_int_equal(np_routes_observe(nl, &routes, &err), 0);
+	assert_int_equal(np_routes_observe(nl, NULL, &routes, &err), 0);
 	assert_int_equal(routes.n, 5);
 }
 
@@ -200,7 +200,7 @@ static void nonsense_is_survived(void **state)
 
 		failures += np_netdevs_observe_all(nl, NP_NETDEV_STATS, &all, &err) < 0;
 		failures += np_netdevs_observe_named(nl, &names, 0, &named, &err) < 0;
-		failures += np_routes_observe(nl, &routes, &err) < 0;
+		failures += np_routes_observe(nl, NULL, &routes, &err) < 0;
 		failures += np_addr_find_owner(nl, &addr.inet, 0, &owner, &err) < 0;
 		failures += np_addr_lookup_owner(nl, &addr.inet, &owner, &err) < 0;
 		failures += np_netdev_set_up(nl, 4711, "none", true, &err) < 0;

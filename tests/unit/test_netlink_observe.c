@@ -158,6 +158,7 @@ static void names_from_sysfs(void **state)
 	(void)state;
 	assert_int_equal(np_netdev_names(&names, &err), 0);
 	assert_int_equal(names.n, 3);
+	np_strv_sort_natural(&names);
 	assert_string_equal(names.v[0], "ib2");
 	assert_string_equal(names.v[1], "ib10");
 	assert_string_equal(names.v[2], "lo");

@@ -104,7 +104,7 @@ static void routes_of_the_main_table(void **state)
 	char text[NP_INET_STRLEN];
 
 	(void)state;
-	assert_int_equal(np_routes_observe(nl, &routes, &err), 0);
+	assert_int_equal(np_routes_observe(nl, NULL, &routes, &err), 0);
 	assert_int_equal(routes.n, 0);
 	assert_int_equal(
 		run("ip link add eth1 type veth peer name p1 && ip link set eth1 up && "
@@ -116,7 +116,7 @@ static void routes_of_the_main_table(void **state)
 		    "ip route add default metric 10 nexthop via 10.0.0.1 dev ib0 nexthop via 10.0.1.1 dev eth1 && "
 		    "ip -6 route add default via 2001:db8::1 dev ib0"),
 		0);
-	assert_int_equal(np_routes_observe(nl, &routes, &err), 0);
+	assert_int_equal(np_routes_observe(nl, NULL, &routes, &err), 0);
 	assert_int_equal(routes.n, 6);
 	route = find(&routes, AF_INET, false, "ib0");
 	assert_non_null(route);
@@ -134,14 +134,61 @@ static void routes_of_the_main_table(void **state)
 	assert_non_null(find(&routes, AF_INET6, true, "ib0"));
 }
 
+static void routes_that_matter(void **state)
+{
+	_cleanup_close_ int fd = make_ib("ib0");
+	np_auto(np_routes_done) struct np_routes routes = { 0 };
+	const struct np_inet ours[] = { address("10.0.0.50/24").inet, address("10.9.0.1/16").inet };
+	struct np_routes_scope scope = { .nets = ours, .n_nets = NP_ARRAY_SIZE(ours) };
+	char text[NP_INET_STRLEN];
+	int ifindex;
+
+	(void)state;
+	assert_int_equal(
+		run("ip link add eth1 type veth peer name p1 && ip link set eth1 up && "
+		    "ip link set p1 up && ip link set ib0 up && "
+		    "ip addr add 10.0.0.7/20 dev eth1 && ip addr add 10.1.0.7/16 dev eth1 && "
+		    "ip addr add 10.9.3.1/32 dev p1 && ip addr add 10.8.3.1/30 dev p1 && "
+		    "ip addr add 2001:db8::50/64 dev ib0 nodad && "
+		    "ip addr add 2001:db8:1::50/64 dev eth1 nodad"),
+		0);
+	assert_int_equal(run("ip route add 172.16.0.0/12 via 10.1.0.1 dev eth1 src 10.1.0.7 && "
+			     "ip route add default via 10.1.0.1 dev eth1 && "
+			     "ip -6 route add default metric 5 via 2001:db8::1 dev ib0 && "
+			     "ip -6 route add default metric 9 nexthop via 2001:db8::2 dev ib0 "
+			     "nexthop via 2001:db8:1::2 dev eth1"),
+			 0);
+	/* nothing of ours is IPv6; far networks are left out, whoever has them */
+	assert_int_equal(np_routes_observe(nl, &scope, &routes, &err), 0);
+	assert_int_equal(routes.n, 3);
+	assert_string_equal(np_inet_str(&find(&routes, AF_INET, false, "eth1")->dst, text),
+			    "10.0.0.0/20");
+	assert_true(routes.v[0].is_default + routes.v[1].is_default + routes.v[2].is_default == 1);
+	assert_true(routes.v[0].by_source + routes.v[1].by_source + routes.v[2].by_source == 1);
+
+	/* of that family what runs over one netdev, beside what is there already */
+	ifindex = index_of("ib0");
+	scope = (struct np_routes_scope){ .family = AF_INET6,
+					  .ifindexes = &ifindex,
+					  .n_ifindexes = 1 };
+	assert_int_equal(np_routes_observe(nl, &scope, &routes, &err), 0);
+	assert_int_equal(routes.n, 5);
+	for (size_t i = 3; i < 5; i++) {
+		assert_true(routes.v[i].family == AF_INET6 && routes.v[i].is_default);
+		assert_int_equal(routes.v[i].ifindex, ifindex);
+	}
+	/* a netdev that is gone has none */
+	ifindex = 4711;
+	assert_int_equal(np_routes_observe(nl, &scope, &routes, &err), 0);
+	assert_int_equal(routes.n, 5);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, fresh_net, close_net)
 	const struct CMUnitTest tests[] = {
-		T(owner_both_ways),
-		T(down_netdev),
-		T(no_route_is_no_owner),
-		T(routes_of_the_main_table),
+		T(owner_both_ways),	     T(down_netdev),	    T(no_route_is_no_owner),
+		T(routes_of_the_main_table), T(routes_that_matter),
 	};
 
 	need_namespaces("test_netlink_route");

@@ -16,6 +16,8 @@ HIDDEN_DEVICES = ("infiniband*", "nvidia*", "gdrdrv*", "uverbs*", "rdma*",
 # A character device 0:0 is the one that needs no privilege to make, and
 # nobody can open it.
 NOWHERE = os.makedev(0, 0)
+PCI_DEVICES = "/sys/bus/pci/devices"
+PCI_LIST = "/proc/bus/pci/devices"
 
 
 _majors = {}
@@ -133,6 +135,9 @@ def build_proc(node, stage):
     if os.path.exists("/proc/modules"):
         write_file(stage + "/modules", modules_text(node))
         kernel.bind(stage + "/modules", "/proc/modules")
+    if os.path.exists(PCI_LIST):
+        write_file(stage + "/pci", pci_text())
+        kernel.bind(stage + "/pci", PCI_LIST)
     if os.path.isdir("/proc/driver"):
         mirror("/proc/driver", stage + "/driver", ("nvidia*",))
         add_nvidia(node, stage + "/driver/nvidia")
@@ -170,6 +175,24 @@ def devices_text(node):
             own = {}
         result.append(line)
     return "\n".join(result).encode()
+
+
+def pci_text():
+    """The functions of /sys, as they stand there by now, in the kernel's own list."""
+    lines = []
+    for bdf in sorted(os.listdir(PCI_DEVICES)):
+        ids = []
+        for name in ("vendor", "device"):
+            try:
+                with open("%s/%s/%s" % (PCI_DEVICES, bdf, name),
+                          encoding="ascii") as file:
+                    ids.append(int(file.read(), 16))
+            except (OSError, ValueError):
+                ids.append(0xffff)
+        bus, slot, function = int(bdf[-7:-5], 16), int(bdf[-4:-2], 16), int(bdf[-1])
+        lines.append("%02x%02x\t%04x%04x\t0%s\n" % (
+            bus, slot << 3 | function, ids[0], ids[1], "\t               0" * 14))
+    return "".join(lines).encode()
 
 
 def modules_text(node):
