@@ -45,7 +45,7 @@ void np_take_originals(struct np_actions *actions, size_t from)
 {
 	size_t n = actions->n - from, n_homes = 0;
 	struct np_target_file *files = calloc(n + 1, sizeof(*files));
-	_cleanup_free_ struct np_target_file **homes = calloc(n + 1, sizeof(*homes));
+	_cleanup_free_ struct np_target_file **homes = calloc(n + 1, sizeof(void *));
 
 	for (size_t i = 0; files && homes && i < n; i++) {
 		const struct np_action *a = &actions->v[from + i];
