@@ -49,7 +49,10 @@ static int run(const struct np_cli *cli, struct np_result *result)
 	int r;
 
 	np_config_init(&cfg);
-	r = np_cli_config(cli, &cfg, &result->error);
+	/* a fault in a file must not stand in the way of taking back what came of it */
+	r = cli->verb->bit == NP_VERB_REVERT || cli->verb->bit == NP_VERB_CONFIRM ?
+		    0 :
+		    np_cli_config(cli, &cfg, &result->error);
 	if (r < 0)
 		result->exit = r == -ENOMEM				      ? NP_EXIT_INTERNAL :
 			       np_streq(result->error.code, "privilege.root") ? NP_EXIT_REFUSED :

@@ -153,6 +153,23 @@ static void add_verdict(const struct np_result *r, struct np_buf *out)
 			      planned == 1 ? "" : "s");
 		return;
 	}
+	if (strcmp(r->verb, "revert") == 0) {
+		if (planned)
+			np_buf_printf(out, "%zu change%s to take back\n", planned,
+				      planned == 1 ? "" : "s");
+		else if (done)
+			np_buf_printf(out, "%zu change%s taken back%s\n", done,
+				      done == 1 ? "" : "s",
+				      np_result_ready(r) ? "" : ", but not all");
+		else
+			np_buf_str(out,
+				   np_result_ready(r) ? "nothing to revert\n" : "not taken back\n");
+		return;
+	}
+	if (strcmp(r->verb, "confirm") == 0) {
+		np_buf_str(out, r->checks.n ? "confirmed\n" : "nothing to confirm\n");
+		return;
+	}
 	np_buf_str(out, np_result_ready(r) ? "ready" : "not ready");
 	if (strcmp(r->verb, "apply") == 0)
 		np_buf_printf(out, done ? ", %zu change%s made" : ", nothing to do", done,

@@ -176,7 +176,7 @@ static int read_all(int fd, off_t size, struct np_buf *out)
 }
 
 void np_target_read_at(int dirfd, const char *name, struct np_target_look *look,
-		       struct np_buf *content)
+		       struct np_buf *content, struct np_file_meta *meta)
 {
 	/* O_NONBLOCK: should a FIFO have come in between, do not wait for its writer */
 	_cleanup_close_ int fd =
@@ -199,7 +199,10 @@ void np_target_read_at(int dirfd, const char *name, struct np_target_look *look,
 				   "replaced by another file while it was read");
 		return;
 	}
-	r = read_all(fd, st.st_size, &text);
+	/* before the content: reading may change the time of access */
+	r = meta ? np_file_meta_read(fd, meta) : 0;
+	if (r == 0)
+		r = read_all(fd, st.st_size, &text);
 	if (r < 0) {
 		np_target_look_set(look, NP_TARGET_UNKNOWN, r, NULL, "cannot be read: %s",
 				   strerror(-r));

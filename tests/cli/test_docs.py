@@ -19,7 +19,7 @@ NODEPREP = os.path.join(BUILD, "nodeprep")
 MAN = os.path.join(ROOT, "docs", "man")
 PAGES = {"nodeprep.8": "man8", "nodeprep.conf.5": "man5", "nodeprep-codes.7": "man7"}
 SIM = os.path.join(ROOT, "tests", "sim")
-VERBS = ("apply", "plan", "check", "selftest", "show")
+VERBS = ("apply", "plan", "check", "selftest", "show", "revert", "confirm")
 
 
 def read(*path):

@@ -64,12 +64,12 @@ def test_apply_leaves_nothing_else_behind(guide):
     new = {path for path in after if path not in before}
     folders = {"/etc/nodeprep", "/run/nodeprep", "/var/lib/nodeprep"}
     assert new - folders - {"/etc/profile.d"} == {
-        *FILES, "/run/nodeprep/lock", "/var/lib/nodeprep/last-run.json"}
+        *FILES, "/run/nodeprep/lock", "/var/lib/nodeprep/record.json"}
     assert not [path for path in before if before[path] != after.get(path)]
-    journal = after["/var/lib/nodeprep/last-run.json"]
-    assert journal[1:3] == [0o600, 0]
+    assert after["/var/lib/nodeprep/record.json"][1:3] == [0o600, 0]
+    assert after["/var/lib/nodeprep"][1:3] == [0o700, 0]
     machine = guide.read("/etc/machine-id").decode().strip()
-    assert json.loads(guide.read("/var/lib/nodeprep/last-run.json"))["machine_id"] == machine
+    assert json.loads(guide.read("/var/lib/nodeprep/record.json"))["machine_id"] == machine
 
 
 def test_apply_in_text(guide):
