@@ -156,10 +156,12 @@ def test_check_and_plan_write_nothing(guide):
     shared = guide.text("ls", "-A", "/dev/shm")
     for verb, programs in (("check", 1), ("plan", 0), ("show", 1)):
         argv = [PLAIN, verb] + (["--ip", IP] if verb != "show" else [])
-        guide.run("strace", "-f", "-qq", "-s", "200", "-o", "/tmp/trace", "-e",
+        guide.run("strace", "-f", "-y", "-qq", "-s", "200", "-o", "/tmp/trace", "-e",
                   "trace=" + CALLS, *argv)
         trace = guide.read("/tmp/trace").decode("utf-8", "replace")
-        found = [line for line in writes(trace) if "execve(" not in line]
+        # children answer their parent through pipes
+        found = [line for line in writes(trace)
+                 if "execve(" not in line and not re.search(r"write\(\d+<pipe:", line)]
         # the child that looks at the libraries (judge.h), and its end
         assert len([line for line in found if '"--libraries"' in line]) == programs, verb
         agent = trace.split()[0]
@@ -168,7 +170,7 @@ def test_check_and_plan_write_nothing(guide):
         # what UCX does when it opens its transports is its own affair: show alone lets it
         if verb != "show":
             assert [line for line in found if line.split()[0] != agent and not re.search(
-                r'--libraries|"/dev/null"|write\(3, "\{', line)] == [], verb
+                r'--libraries|/dev/null', line)] == [], verb
         assert guide.tree("/run/nodeprep", "/var/lib/nodeprep") == {}
     assert guide.text("ls", "-A", "/dev/shm") == shared
 
