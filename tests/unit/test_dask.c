@@ -208,49 +208,6 @@ static void test_all_keys_on_a_gpu_node(void **state)
 	end(&s);
 }
 
-/* Where the installed UCX does not do so by itself, whatever the profile; profile dask has
- * it in ucx.env. */
-static void test_whole_allocations(void **state)
-{
-	static const struct {
-		const char *profile, *version;
-		bool gpu, want;
-	} cases[] = {
-		{ "standard", "1.11.2", true, true },	{ "guide", "1.9.0", true, true },
-		{ "auto", "1.11.1", true, true },	{ "off", "1.11.2", true, true },
-		{ "standard", "1.12.0", true, false },	{ "standard", "1.18.1", true, false },
-		{ "standard", "", true, false },	{ "dask", "1.11.2", true, false },
-		{ "standard", "1.11.2", false, false },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < NP_ARRAY_SIZE(cases); i++) {
-		struct scene s;
-
-		begin(&s, FB_LIST("10.0.0.50/24"));
-		if (cases[i].gpu)
-			fb_gpu(&s.facts);
-		set(&s, "ucx.profile", cases[i].profile);
-		strcpy(s.facts.libraries.ucx_version, cases[i].version);
-		plan(&s);
-		(cases[i].want ? says : says_not)(&s, ENV,
-						  "UCX_MEMTYPE_REG_WHOLE_ALLOC_TYPES=cuda\n");
-		end(&s);
-	}
-	{
-		struct scene s;
-
-		/* without a port nothing is registered with an HCA */
-		begin(&s, FB_LIST("10.0.0.50/24"));
-		fb_gpu(&s.facts);
-		strcpy(s.facts.libraries.ucx_version, "1.11.2");
-		set(&s, "ports.ignore", "mlx5_0, mlx5_1, mlx5_2, mlx5_3");
-		plan(&s);
-		says_not(&s, ENV, "WHOLE_ALLOC");
-		end(&s);
-	}
-}
-
 static void test_nvlink(void **state)
 {
 	static const struct {
@@ -524,7 +481,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults),
 		cmocka_unit_test(test_all_keys_on_a_gpu_node),
-		cmocka_unit_test(test_whole_allocations),
 		cmocka_unit_test(test_nvlink),
 		cmocka_unit_test(test_cuda_context),
 		cmocka_unit_test(test_automatic),
