@@ -49,6 +49,9 @@ static void add_ucx(const struct np_dask_input *in, struct np_buf *out)
 		np_buf_str(out, "UCX_MAX_RNDV_RAILS=1\n"
 				"# rdmacm alone, which Dask would set, drops the fallback\n"
 				"UCX_SOCKADDR_TLS_PRIORITY=rdmacm,tcp\n");
+	if (in->whole_alloc)
+		np_buf_str(out, "# the default of UCX " NP_UCX_WHOLE_ALLOC_SINCE
+				", and this one is older\n" NP_UCX_WHOLE_ALLOC "=cuda\n");
 	if (in->want->connect_timeout_s)
 		np_buf_printf(out,
 			      "# seconds; what distributed-ucxx and ucx-py read\n"

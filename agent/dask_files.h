@@ -14,6 +14,7 @@ struct np_dask_input {
 	bool automatic;	       /* UCX chooses its transports: [ucx] profile = auto */
 	bool infiniband;       /* a port is usable */
 	bool gpu;
+	bool whole_alloc; /* UCX has to be told to register GPU memory by whole allocations */
 	/* with want->per_gpu: of each GPU, by PCI address, the value of UCX_NET_DEVICES; ""
 	 * = that of the node */
 	const struct np_strv *gpus;

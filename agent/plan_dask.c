@@ -90,6 +90,10 @@ int np_dask_file_content(const struct np_config *cfg, const struct np_facts *fac
 		in.net_devices = find_value(&env, "UCX_NET_DEVICES");
 		in.gpus = &gpus;
 		in.infiniband = ports.n > 0;
+		/* not known to be older: nothing is said that the profile does not */
+		in.whole_alloc =
+			in.gpu && in.infiniband && !find_value(&env, NP_UCX_WHOLE_ALLOC) &&
+			np_ucx_is_older(facts->libraries.ucx_version, NP_UCX_WHOLE_ALLOC_SINCE);
 		r = render(&in, role, content, err);
 	}
 	np_env_done(&env);

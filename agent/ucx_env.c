@@ -138,7 +138,7 @@ static int add_dask(const struct np_ucx_input *in, struct np_env *env, struct np
 		const char *default_since; /* NULL: UCX's default is another */
 	} vars[] = {
 		{ "UCX_MAX_RNDV_RAILS", "1", NULL },
-		{ "UCX_MEMTYPE_REG_WHOLE_ALLOC_TYPES", "cuda", "1.12" },
+		{ NP_UCX_WHOLE_ALLOC, "cuda", NP_UCX_WHOLE_ALLOC_SINCE },
 		{ "UCX_SOCKADDR_TLS_PRIORITY", "rdmacm,tcp", NULL },
 	};
 

@@ -7,6 +7,10 @@
 /* The UCX profiles of nodeprep.conf(5) as variables, and the files that carry
  * them. Pure: no I/O. */
 
+/* From this version on it is UCX's own default. */
+#define NP_UCX_WHOLE_ALLOC	 "UCX_MEMTYPE_REG_WHOLE_ALLOC_TYPES"
+#define NP_UCX_WHOLE_ALLOC_SINCE "1.12"
+
 enum np_ucx_profile { NP_UCX_STANDARD, NP_UCX_GUIDE, NP_UCX_DASK, NP_UCX_AUTO, NP_UCX_OFF };
 
 /* Returns 0 or -EINVAL. */

@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 import yaml
-from helpers import BUILD, ENV, IP, PYTHON, QUICK, ROOT
+from helpers import BUILD, ENV, IP, PYTHON, QUICK, ROOT, install_nvml
 
 CONF = "/etc/nodeprep/nodeprep.conf"
 YAML, DASK_ENV = "/etc/dask/nodeprep.yaml", "/etc/nodeprep/dask.env"
@@ -376,11 +376,7 @@ def test_systemd_understands_the_units(installed, tmp_path):
 # ---- NVLink ----
 
 def switches_with_nvml(one, fake, conf=""):
-    one.shell("rm -rf /var/lib/fakes; mkdir -p /var/lib/fakes /etc/fake")
-    if fake is not None:
-        one.text("cp", os.path.join(BUILD, "asan", "fake", "libnvidia-ml.so.1"), "/var/lib/fakes")
-        one.write("/etc/fake/FAKE_NVML", fake + "\n")
-    one.shell("echo /var/lib/fakes >/etc/ld.so.conf.d/000-fakes.conf; /sbin/ldconfig -X -i")
+    install_nvml(one, fake)
     one.write(CONF, "[dask]\nenabled = yes\n" + conf)
     one.json("apply", "--ip", IP, *QUICK)
     both = yaml.safe_load(one.read(YAML))
