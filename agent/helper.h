@@ -41,13 +41,14 @@ void np_helper_done(struct np_helper *helper);
 void np_helper_find_limit(struct np_helper *helper);
 
 struct np_helper_job {
-	const char *name;	  /* for the progress line and the log */
-	const char *const *argv;  /* NULL-terminated, with NP_HELPER_PROGRAM first */
-	bool as_root;		  /* whatever np_helper_open chose */
-	bool login_limit;	  /* with the memlock limit that its user gets at login */
-	bool quiet;		  /* no progress line */
-	const char *library_path; /* LD_LIBRARY_PATH, or NULL */
-	bool make_directory;	  /* an empty one in /run to start in, where there is none yet */
+	const char *name;	   /* for the progress line and the log */
+	const char *const *argv;   /* NULL-terminated, with NP_HELPER_PROGRAM first */
+	bool as_root;		   /* whatever np_helper_open chose */
+	bool login_limit;	   /* with the memlock limit that its user gets at login */
+	bool quiet;		   /* no progress line */
+	const char *library_path;  /* folders in front of LD_LIBRARY_PATH, or NULL */
+	const struct np_strv *env; /* NAME=VALUE; those named LD_* are taken, or NULL */
+	bool make_directory;	   /* an empty one in /run to start in, where there is none yet */
 	int timeout_ms;
 };
 

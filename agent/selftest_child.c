@@ -147,6 +147,8 @@ static int run_child(struct work *work, struct np_child_result *result)
 				     .login_limit = true,
 				     .library_path =
 					     step->as_root ? NULL : work->options->library_path,
+				     /* what the user's rungs load is not for root */
+				     .env = step->as_root ? NULL : work->options->env,
 				     .make_directory = true,
 				     .timeout_ms = work->options->timeout_ms * (int)n },
 			     result, work->err);

@@ -9,6 +9,7 @@
 #include "agent/ladder.h"
 #include "agent/selftest_child.h"
 #include "agent/selftest_entry.h"
+#include "agent/ucx_prefix.h"
 
 struct runner {
 	const struct np_rung_options *options;
@@ -168,6 +169,8 @@ int np_selftest_run(const struct np_config *cfg, const struct np_facts *facts,
 	struct runner run = { .options = options, .entries = entries, .err = err };
 	int r = np_helper_open(options->run_as, options->as_root, &run.helper, err);
 
+	if (r == 0 && options->library_path)
+		r = np_ucx_prefix_try(&run.helper, options->library_path, options->env, err);
 	if (r == 0) {
 		np_helper_find_limit(&run.helper);
 		r = np_rdma_users_observe(0, &users, err);

@@ -100,7 +100,10 @@ int np_verb_selftest(const struct np_cli *cli, struct np_config *cfg, struct np_
 	result->converged = true;
 	r = np_selftest_run(cfg, &facts, &sel, &options, result->selftest, &result->error);
 	if (r < 0)
-		return np_verb_fail(result, r == -ENOENT ? NP_EXIT_REFUSED : NP_EXIT_INTERNAL);
+		return np_verb_fail(result, np_starts_with(result->error.code, "usage.ucx_prefix") ?
+						    NP_EXIT_USAGE :
+					    r == -ENOENT ? NP_EXIT_REFUSED :
+							   NP_EXIT_INTERNAL);
 	result->converged = !named_rung_skipped(cli, result->selftest);
 	result->exit = np_result_ready(result) ? NP_EXIT_READY : NP_EXIT_NOT_READY;
 	return 0;

@@ -299,6 +299,26 @@ def test_whom_the_rungs_run_as(addressed, fake):
     assert "[--full]" in log("--full")
 
 
+def test_the_linkers_variables_reach_the_linker(addressed, fake):
+    """LD_* as an argument would come too late; what the caller has is not inherited."""
+    program = beside(addressed, fake)
+
+    def log(rung, *argv):
+        done = addressed.run(program, "selftest", rung, "--verbose", "--env", "FAKE=who", *argv,
+                             env={"LD_LIBRARY_PATH": "/inherited"})
+        assert "inherited" not in done.stderr, done
+        return done.stderr
+
+    assert "LD_" not in log("tcp")
+    given = ("--env", "LD_PRELOAD=/no/such.so", "--env", "LD_LIBRARY_PATH=/a:/b")
+    assert "LD_LIBRARY_PATH=/a:/b\n" not in log("umad", *given), "umad runs as root"
+    text = log("tcp", *given)
+    assert "object '/no/such.so' from LD_PRELOAD cannot be preloaded" in text
+    assert "LD_LIBRARY_PATH=/a:/b\n" in text
+    done = plain(addressed, "selftest", "tcp", "--env", "LD_LIBRARY_PATH=/no/such", rc=0)
+    good_tcp(done.doc["selftest"][0])
+
+
 def test_a_log_is_readable(addressed, fake):
     """--verbose shows the lines of a rung's log as lines."""
     program = beside(addressed, fake)
