@@ -183,6 +183,7 @@ int np_helper_run(const struct np_helper *helper, const struct np_helper_job *jo
 		.gid = helper->gid,
 		.memlock = job->login_limit && helper->has_limit ? &helper->limit.limit : NULL,
 		.timeout_ms = job->timeout_ms,
+		.line_timeout_ms = job->line_timeout_ms,
 		.stdout_max = DOCUMENT_MAX,
 		.stderr_max = 1 << 16,
 	};
@@ -214,12 +215,34 @@ static void last_line(const struct np_buf *log, char *out, size_t size)
 		np_printable(line ? line + 1 : np_strip(text), out, size);
 }
 
+/* The exit code and the first word of the dynamic linker, which says what it misses. */
+static bool linker_complains(const struct np_child_result *result, const char *line)
+{
+	return !result->timed_out && result->exit_status == 127 &&
+	       np_starts_with(line, NP_HELPER_PROGRAM ": ");
+}
+
 void np_helper_failure(const struct np_child_result *result, const char *who, int timeout_ms,
 		       struct np_err *err)
 {
 	char line[300];
 
 	last_line(&result->log, line, sizeof(line));
+	if (result->not_done) {
+		np_err_set(err, -EPROTO, "selftest.not_started", "%s could not %s: %s", who,
+			   result->not_done, strerror(result->not_done_errno));
+		np_err_hint(err, "run nodeprep where it may do that; in a container without other "
+				 "users give --as-root");
+		return;
+	}
+	if (linker_complains(result, line)) {
+		np_err_set(err, -EPROTO, "selftest.not_loaded", "%s could not be loaded: %s", who,
+			   line + strlen(NP_HELPER_PROGRAM ": "));
+		np_err_hint(err,
+			    "install the package of that library, or see which one `ldd " PROGRAM
+			    "` finds in its place");
+		return;
+	}
 	if (result->timed_out)
 		np_err_set(err, -ETIMEDOUT, "selftest.timeout", "no verdict within %d s: killed",
 			   timeout_ms / 1000);

@@ -2,6 +2,7 @@
 #include "agent/selftest_child.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 
 #define ENV_MAX	  64
 #define HANGS_MAX 2u
+#define ALARM_MS  5000 /* until the child's alarm has rung for certain */
 
 /* What is to be done, and how far it has come. */
 struct work {
@@ -80,6 +82,7 @@ static int explain_memlock(const struct np_helper *helper, const struct np_child
 struct arguments {
 	const char *v[24 + 2 * ENV_MAX];
 	size_t n;
+	int timeout_ms; /* of each device */
 	char timeout[16];
 };
 
@@ -107,9 +110,9 @@ static void make_arguments(const struct np_rung_options *options, const struct n
 		args->v[args->n++] = "--force";
 	/* its own deadline comes first (its alarm 3 s after that), so that it can still
 	 * say what hung */
-	snprintf(args->timeout, sizeof(args->timeout), "%d",
-		 options->timeout_ms > 12000 ? options->timeout_ms - 5000 :
-					       options->timeout_ms / 2);
+	args->timeout_ms = options->timeout_ms > 12000 ? options->timeout_ms - ALARM_MS :
+							 options->timeout_ms / 2;
+	snprintf(args->timeout, sizeof(args->timeout), "%d", args->timeout_ms);
 	add_argument(args, "--timeout-ms", args->timeout);
 	for (size_t i = 0; options->env && i < options->env->n && i < ENV_MAX; i++)
 		add_argument(args, "--env", options->env->v[i]);
@@ -131,6 +134,7 @@ static int run_child(struct work *work, struct np_child_result *result)
 	struct arguments args = { 0 };
 	char name[160], more[32] = "";
 	size_t first = 0, n = left(work, &first);
+	int64_t all;
 
 	if (list_devices(work, &devices) < 0)
 		return np_err_nomem(work->err);
@@ -139,6 +143,8 @@ static int run_child(struct work *work, struct np_child_result *result)
 		snprintf(more, sizeof(more), " and %zu more", n - 1);
 	snprintf(name, sizeof(name), "selftest %s %s%s", step->rung, work->steps[first].device,
 		 more);
+	/* each device of many has a deadline of its own, and tells when it is done */
+	all = n > 1 ? (int64_t)n * (args.timeout_ms + ALARM_MS) : work->options->timeout_ms;
 	return np_helper_run(work->helper,
 			     &(const struct np_helper_job){
 				     .name = name,
@@ -150,7 +156,8 @@ static int run_child(struct work *work, struct np_child_result *result)
 				     /* what the user's rungs load is not for root */
 				     .env = step->as_root ? NULL : work->options->env,
 				     .make_directory = true,
-				     .timeout_ms = work->options->timeout_ms * (int)n },
+				     .timeout_ms = all < INT_MAX ? (int)all : INT_MAX,
+				     .line_timeout_ms = n > 1 ? args.timeout_ms + ALARM_MS : 0 },
 			     result, work->err);
 }
 

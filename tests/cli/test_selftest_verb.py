@@ -179,6 +179,13 @@ int main(int argc, char **argv)
 	}
 	for (int i = 0; !strcmp(how, "flood") && i < 1000; i++)
 		fwrite(zeros, 1, sizeof(zeros), stdout);
+	if (!strcmp(how, "heir")) {
+		if (fork() == 0)
+			execl("/bin/sleep", "sleep", "300", NULL);
+		return 7;
+	}
+	if (!strcmp(how, "mute"))
+		close(1), close(2), sleep(300);
 	if (!strcmp(how, "deaf"))
 		signal(SIGTERM, SIG_IGN), signal(SIGINT, SIG_IGN), signal(SIGHUP, SIG_IGN);
 	if (!strcmp(how, "deaf") || !strcmp(how, "hang")) {
@@ -219,7 +226,8 @@ def beside(node, content):
     ("crash", "selftest.crashed", "signal 11"), ("silent", "selftest.crashed", "no result"),
     ("exit", "selftest.crashed", "the reason"), ("garbage", "selftest.crashed", "no result"),
     ("flood", "selftest.crashed", ""), ("half", "selftest.crashed", "no result"),
-    ("hang", "selftest.timeout", "2 s"), ("deaf", "selftest.timeout", "2 s")])
+    ("hang", "selftest.timeout", "2 s"), ("deaf", "selftest.timeout", "2 s"),
+    ("mute", "selftest.timeout", "2 s"), ("heir", "selftest.crashed", "code 7")])
 def test_a_program_that_misbehaves_is_a_failed_rung(addressed, fake, how, code, said):
     program = beside(addressed, fake)
     done = addressed.run(program, "selftest", "tcp", "--json", "--timeout", "2", "--env",
@@ -275,7 +283,39 @@ def test_a_file_that_is_no_program(addressed):
     done = addressed.run(program, "selftest", "tcp", "--json")
     assert done.rc == 1, done
     assert done.doc["ready"] is False
-    assert {entry["status"] for entry in done.doc["selftest"]} == {"fail"}
+    entry, = done.doc["selftest"]
+    assert (entry["status"], entry["code"]) == ("fail", "selftest.not_started"), done
+    assert "could not be executed: Exec format error" in entry["message"], done
+
+
+def test_a_library_of_the_program_is_missing(addressed, tmp_path):
+    """The dynamic linker's own message, in one line, wherever the program is needed."""
+    (tmp_path / "gone.c").write_text("int gone(void) { return 0; }\n")
+    (tmp_path / "main.c").write_text("int gone(void); int main(void) { return gone(); }\n")
+    for argv in (["-shared", "-fPIC", "-Wl,-soname,libgone.so.7", "-o", "libgone.so", "gone.c"],
+                 ["-o", "main", "main.c", "-L.", "-lgone"]):
+        subprocess.run(["cc", *argv], check=True, cwd=str(tmp_path))
+    program = beside(addressed, (tmp_path / "main").read_bytes())
+    done = addressed.run(program, "selftest", "tcp", "--json")
+    entry, = done.doc["selftest"]
+    assert done.rc == 1 and entry["code"] == "selftest.not_loaded", done
+    said = "could not be loaded: error while loading shared libraries: libgone.so.7: cannot open"
+    assert said in entry["message"] and "install" in entry["hint"], done
+    done = addressed.run(program, "show", "libraries", "--json")
+    assert done.rc == 0 and {one["code"] for one in done.doc["show"]["libraries"]} == \
+        {"selftest.not_loaded"}, done
+    assert said in done.doc["show"]["libraries"][0]["message"], done
+
+
+def test_where_nobody_can_become_another_user(addressed):
+    """A user namespace in which there is root alone."""
+    done = addressed.run("unshare", "--user", "--map-root-user", PLAIN, "selftest", "tcp", "--json")
+    entry, = done.doc["selftest"]
+    assert done.rc == 1 and entry["code"] == "selftest.not_started", done
+    assert "could not become that user" in entry["message"] and "--as-root" in entry["hint"]
+    done = addressed.run("unshare", "--user", "--map-root-user", PLAIN, "selftest", "tcp", "--json",
+                         "--as-root")
+    good_tcp(done.doc["selftest"][0])
 
 
 def test_whom_the_rungs_run_as(addressed, fake):
