@@ -20,6 +20,7 @@ struct work {
 	json_t **got;
 	size_t n;
 	unsigned int hangs;
+	int limit_ms; /* what the last child had for each device */
 	struct np_err *err;
 };
 
@@ -134,7 +135,6 @@ static int run_child(struct work *work, struct np_child_result *result)
 	struct arguments args = { 0 };
 	char name[160], more[32] = "";
 	size_t first = 0, n = left(work, &first);
-	int64_t all;
 
 	if (list_devices(work, &devices) < 0)
 		return np_err_nomem(work->err);
@@ -144,21 +144,22 @@ static int run_child(struct work *work, struct np_child_result *result)
 	snprintf(name, sizeof(name), "selftest %s %s%s", step->rung, work->steps[first].device,
 		 more);
 	/* each device of many has a deadline of its own, and tells when it is done */
-	all = n > 1 ? (int64_t)n * (args.timeout_ms + ALARM_MS) : work->options->timeout_ms;
-	return np_helper_run(work->helper,
-			     &(const struct np_helper_job){
-				     .name = name,
-				     .argv = args.v,
-				     .as_root = step->as_root,
-				     .login_limit = true,
-				     .library_path =
-					     step->as_root ? NULL : work->options->library_path,
-				     /* what the user's rungs load is not for root */
-				     .env = step->as_root ? NULL : work->options->env,
-				     .make_directory = true,
-				     .timeout_ms = all < INT_MAX ? (int)all : INT_MAX,
-				     .line_timeout_ms = n > 1 ? args.timeout_ms + ALARM_MS : 0 },
-			     result, work->err);
+	work->limit_ms = n > 1 ? args.timeout_ms + ALARM_MS : work->options->timeout_ms;
+	return np_helper_run(
+		work->helper,
+		&(const struct np_helper_job){
+			.name = name,
+			.argv = args.v,
+			.as_root = step->as_root,
+			.login_limit = true,
+			.library_path = step->as_root ? NULL : work->options->library_path,
+			/* what the user's rungs load is not for root */
+			.env = step->as_root ? NULL : work->options->env,
+			.make_directory = true,
+			.timeout_ms = work->limit_ms < INT_MAX / (int)n ? work->limit_ms * (int)n :
+									  INT_MAX,
+			.line_timeout_ms = work->limit_ms },
+		result, work->err);
 }
 
 /* It said itself that a library's call does not return, and ended. */
@@ -181,7 +182,7 @@ static int judge_end(struct work *work, const struct np_child_result *result, co
 		return 0;
 	}
 	work->hangs += result->timed_out;
-	np_helper_failure(result, "the rung", work->options->timeout_ms, &why);
+	np_helper_failure(result, "the rung", work->limit_ms, &why);
 	return set(work, first, why.code, why.message, why.hint);
 }
 
