@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "base/user.h"
 
 static volatile sig_atomic_t interrupted;
@@ -216,6 +217,7 @@ static void collect(pid_t pid, int *out_fd, int *log_fd, const struct np_child_s
 			drain_rest(log_fd, &result->log, spec->stderr_max);
 			return;
 		}
+		np_progress_tick();
 		if (poll(fds, 3, left > 200 ? 200 : (int)left) <= 0)
 			continue;
 		if (fds[0].revents)
