@@ -372,6 +372,32 @@ def test_as_an_unprivileged_user(addressed):
     good_tcp(done.doc["selftest"][0])
 
 
+def test_only_root_can_choose_who(addressed):
+    """Asked for another user and given oneself would prove nothing of that user."""
+    for options in ("--run-as", "nobody"), ("--run-as", "root"), ("--as-root",):
+        done = addressed.nodeprep("selftest", "tcp", "--json", *options, user="alice")
+        assert done.rc == 3 and done.error["code"] == "privilege.root", done
+        assert options[0] in done.error["message"] and not done.doc["selftest"]
+    good_tcp(plain(addressed, "selftest", "tcp", "--run-as", "alice", rc=0,
+                   user="alice").doc["selftest"][0])
+
+
+@pytest.mark.parametrize("argv", [("--quick", "--full"), ("--full", "--quick"),
+                                  ("--as-root", "--run-as", "root")])
+def test_options_that_exclude_each_other(addressed, argv):
+    done = addressed.nodeprep("selftest", "tcp", "--json", *argv)
+    assert done.rc == 2 and done.error["code"] == "usage.value", done
+    assert argv[0] in done.error["message"] and "exclude" in done.error["message"]
+
+
+def test_what_has_no_effect_is_said(addressed):
+    done = addressed.run(PLAIN, "selftest", "tcp", "--env", "UCX_TLS=rc", "--env",
+                         "UCX_NET_DEVICES=ib7", "--env", "UCX_TLSX=1")
+    assert done.rc == 0 and done.stderr.splitlines() == [
+        "nodeprep: warning: --env %s has no effect: each rung chooses its transport and device"
+        % name for name in ("UCX_TLS", "UCX_NET_DEVICES")], done
+
+
 def test_the_programs_lie_side_by_side():
     assert os.access(os.path.join(BUILD, "asan", "nodeprep-selftest"), os.X_OK)
     assert os.access(os.path.join(BUILD, "nodeprep-selftest"), os.X_OK)
