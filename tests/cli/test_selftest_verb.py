@@ -110,6 +110,21 @@ def test_a_named_rung_that_skips_is_1(node):
     assert sick.json("selftest", rc=0).doc["ready"] is True
 
 
+def test_a_node_without_anything_says_that_nothing_was_tried(node):
+    """No HCA, no IPoIB, no GPU: ready, with a reason for each rung, and no word too much."""
+    bare = node("guide.ini", *(word for n in range(4) for word in ("--without", "ca mlx5_%d" % n)),
+                *(word for port in PORTS for word in ("--without", "port %s" % port)),
+                "--without", "netdev ib0")
+    done = bare.json("selftest", rc=0)
+    entries = {entry["rung"]: entry for entry in done.doc["selftest"]}
+    assert {entry["status"] for entry in entries.values()} == {"skip"}
+    assert len(entries) == len(done.doc["selftest"]) == 11
+    assert entries["tcp"]["message"] == "no IPoIB netdev on this node"
+    assert bare.nodeprep("selftest").stdout.endswith(
+        "nodeprep selftest: ready, and no data path was tried\n")
+    assert bare.nodeprep("selftest", "tcp").rc == 1
+
+
 def test_a_corrupted_byte_is_seen(addressed):
     # the first message, and a later one
     for what in ("1", "5"):
