@@ -73,7 +73,7 @@ static int explain_memlock(const struct np_helper *helper, const struct np_child
 	else if (*source == '/')
 		text = json_sprintf("correct %s, or set [limits] memlock = unlimited and run "
 				    "nodeprep apply",
-				    helper->limit.source);
+				    source);
 	else
 		text = json_string("set [limits] memlock = unlimited and run nodeprep apply");
 	return json_object_set_new(entry, "hint", text) < 0 ? -ENOMEM : 0;

@@ -271,6 +271,16 @@ def test_a_ucx_that_lacks_a_transport_is_no_fault_of_the_node(addressed, fake):
         {("skip", "ucx.built_without")}
 
 
+def test_a_memlock_line_in_a_file_whose_name_is_no_text(addressed, fake):
+    """What jansson takes for no text must not end the run."""
+    addressed.shell("echo 'nobody - memlock 64' >/etc/security/limits.d/z$(printf '\\377').conf")
+    done = says(addressed, fake, "fail=selftest.rc.memlock", "rc", rc=1)
+    for entry in done.rungs("rc"):
+        assert entry["code"] == "selftest.rc.memlock", done
+        for text in entry["message"], entry["hint"]:
+            assert "/etc/security/limits.d/z\\xff.conf" in text, done
+
+
 def test_two_ports_without_a_way_between_them(addressed, fake):
     done = says(addressed, fake, "fail=selftest.verbs.no_path", "verbs", rc=1)
     for entry in done.rungs("verbs"):
