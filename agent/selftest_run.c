@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/helper.h"
+#include "agent/json_text.h"
 #include "agent/ladder.h"
 #include "agent/selftest_child.h"
 #include "agent/selftest_entry.h"
@@ -103,7 +104,7 @@ static void judge(const struct np_config *cfg, const struct np_facts *facts,
 	struct np_selftest_fair fair = fair_of(facts, step);
 	char label[168];
 
-	json_object_set_new(entry, "device", json_string(np_ladder_label(step, label)));
+	json_object_set_new(entry, "device", np_json_text(np_ladder_label(step, label)));
 	judge_pair(step, entry);
 	judge_lacking(options, step, entry);
 	np_selftest_judge_bandwidth(entry, np_config_floor(cfg, step->rung), &fair);

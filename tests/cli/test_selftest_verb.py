@@ -281,6 +281,15 @@ def test_a_memlock_line_in_a_file_whose_name_is_no_text(addressed, fake):
             assert "/etc/security/limits.d/z\\xff.conf" in text, done
 
 
+def test_a_netdev_whose_name_is_no_text(addressed):
+    addressed.shell("n=$(printf 'ib\\377'); ip link set ib0 down && ip link set ib0 name $n && "
+                    "ip link set $n up && ip -o addr show dev $n | grep -q 10.0.0.50 || "
+                    "ip addr add 10.0.0.50/24 dev $n")
+    done = addressed.run(PLAIN, "selftest", "tcp", "--json")
+    entry, = done.doc["selftest"]
+    assert (entry["status"], entry["device"]) == ("ok", "ib\\xff"), done
+
+
 def test_two_ports_without_a_way_between_them(addressed, fake):
     done = says(addressed, fake, "fail=selftest.verbs.no_path", "verbs", rc=1)
     for entry in done.rungs("verbs"):
