@@ -139,8 +139,7 @@ int np_ucx_prefix_try(const struct np_helper *helper, const char *library_path,
 		return r;
 	np_printable(lib, shown, sizeof(shown));
 	if (result.exit_status == 1 && result.out.len > 0) {
-		snprintf(why, sizeof(why),
-			 "for user %s the dynamic linker takes %s instead",
+		snprintf(why, sizeof(why), "for user %s the dynamic linker takes %s instead",
 			 helper->user,
 			 np_printable(np_strip(result.out.data), stray, sizeof(stray)));
 	} else {
