@@ -91,6 +91,7 @@ int main(int argc, char **argv)
 		return code;
 	}
 	result.verb = cli.verb ? cli.verb->name : "";
+	np_progress_done();
 	if (result.error.num)
 		say_error(&result.error);
 	code = exit_code(&result);

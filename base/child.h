@@ -24,8 +24,9 @@ struct np_child_spec {
 	/* set before it becomes that user; NULL = the caller's. Without CAP_SYS_RESOURCE the
 	 * hard limit cannot be raised: see np_child_result */
 	const struct np_memlock *memlock;
-	int timeout_ms;	   /* hard deadline, then SIGKILL for its process group; > 0 */
-	size_t stdout_max; /* bytes of stdout kept; more is read and dropped */
+	int timeout_ms;	     /* hard deadline, then SIGKILL for its process group; > 0 */
+	int line_timeout_ms; /* the same for each line of stdout; 0 = none of their own */
+	size_t stdout_max;   /* bytes of stdout kept; more is read and dropped */
 	size_t stderr_max;
 };
 
@@ -34,15 +35,20 @@ struct np_child_result {
 	bool interrupted;  /* @np_interrupted became true while it ran: killed */
 	bool memlock_less; /* spec->memlock could not be set in full; what it got is @memlock */
 	struct np_memlock memlock;
+	/* "become that user": what could not be done, so that the program never ran, and
+	 * why; exit_status is 125 to 127 then. NULL: it ran */
+	const char *not_done;
+	int not_done_errno;
 	int exit_status;   /* 0..255, or -1 when it did not exit */
 	int term_signal;   /* or 0 */
 	struct np_buf out; /* its stdout */
 	struct np_buf log; /* its stderr */
 };
 
-/* Runs to the end or the deadline. The child gets no-new-privileges, no core
- * dumps, a parent-death signal, its own process group, /dev/null as stdin and
- * no descriptor but 0..2; of that group nothing is left when it returns.
+/* Runs to the end of the program or the deadline. The child gets no-new-privileges, no
+ * core dumps, a parent-death signal, its own process group, /dev/null as stdin and
+ * no descriptor but 0..2; of that group nothing is left when it returns, and what it
+ * left behind keeps nobody waiting.
  * Returns 0 when it was started (whatever it then did: see @result), else a
  * negative errno with message. np_child_result_done frees. */
 int np_child_run(const struct np_child_spec *spec, struct np_child_result *result,

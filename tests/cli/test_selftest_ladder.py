@@ -93,6 +93,17 @@ def test_a_hang_is_that_gpus_alone(dgx):
     assert count(one, "cuInit") == 2
 
 
+@pytest.mark.parametrize("at", [0, 7])
+def test_a_kernel_that_hangs_costs_one_deadline(dgx, at):
+    """No handler of the child runs: the agent ends it, for that GPU's deadline alone."""
+    one = dgx("stop=cuMemcpyDtoD_v2 on=%d" % at)
+    done = selftest(one, "cuda", "--timeout", "4")
+    assert verdicts(done) == [("fail", "selftest.timeout") if i == at else ("ok", "")
+                              for i in range(len(GPUS))]
+    assert "no verdict within 7 s: killed" == done.rungs("cuda")[at]["message"]
+    assert count(one, "cuInit") == (1 if at == 7 else 2)
+
+
 def test_a_driver_that_hangs_is_not_waited_for_eight_times(dgx):
     one = dgx("hang=cuCtxSynchronize")
     done = selftest(one, "cuda", "--timeout", "2")
