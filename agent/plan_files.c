@@ -385,6 +385,9 @@ static int plan_file(const struct np_config *cfg, const struct np_facts *facts,
 		return r;
 	if (!wanted && !is_leftover(cfg, facts, fact))
 		return 0;
+	/* the next run would refuse to read it: a matter of judgement, too */
+	if (content.len > NP_TARGET_MAX)
+		return 0;
 	if (wanted && fact->file.status == NP_TARGET_PRESENT &&
 	    np_buf_equal(&content, &fact->file.content))
 		return 0;
