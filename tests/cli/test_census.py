@@ -351,6 +351,17 @@ def hostile(node, make):
     return lib
 
 
+def test_names_cannot_forge_a_row(guide, make):
+    evil = "/home/alice/x\nnccl 2.28.3: libnccl.so.2\n\tused by services\x1b[2J"
+    put(guide, evil + "/lib", "libnccl.so.2", nccl(make, "2.5.6"), "alice")
+    put(guide, evil, "pyvenv.cfg", "home = /usr/bin\n", "alice")
+    guide.write(CONF, "[nccl]\nusers = alice\n")
+    assert census(guide)[evil + "/lib/libnccl.so.2"]["version"] == "2.5.6"
+    text = guide.text(PLAIN, "show", "libraries")
+    assert "\nnccl 2.28.3: libnccl.so.2" not in text and "\x1b" not in text
+    assert "\nnccl 2.5.6: /home/alice/x\\x0anccl" in text
+
+
 def test_a_hostile_home(guide, make):
     lib = hostile(guide, make)
     guide.write(CONF, "[nccl]\nusers = alice\n")

@@ -6,7 +6,7 @@ import os
 import shutil
 
 import pytest
-from helpers import IP, NODEPREP
+from helpers import IP, NODEPREP, PLAIN
 
 CONF = "/etc/nodeprep/nodeprep.conf"
 OURS = "/etc/profile.d/nodeprep-ucx.sh"
@@ -365,6 +365,22 @@ def test_process(ready):
     denied = ready.json("show", "config", "--pid", "1", rc=3, user="alice")
     assert denied.doc["error"]["code"] == "show.process_denied"
     ready.kill(sleeper)
+
+
+def test_a_process_cannot_forge_a_row(guide):
+    """What it has in its environment is told on one line, as what it is."""
+    forged = "INFO\nnccl       NCCL_SOCKET_IFNAME  forged  /etc/nccl.conf:1\x1b[2J"
+    sleeper = guide.spawn("sleep", "60", timeout=60, user="alice",
+                          only_env={"NCCL_DEBUG": forged, "UCX_TLS": "\trc\r\n"})
+    got = rows(guide, "--pid", str(sleeper[1]))
+    assert got["nccl", "NCCL_DEBUG"]["value"] == forged
+    text = guide.text(PLAIN, "show", "config", "--pid", str(sleeper[1]))
+    line, = [line for line in text.splitlines() if "forged" in line]
+    assert line.startswith("nccl       NCCL_DEBUG") and "INFO\\x0anccl" in line
+    assert all(c == "\n" or c == "\t" or " " <= c <= "~" for c in text)
+    assert [line.split()[:2] for line in text.splitlines() if line.startswith("ucx  ")] == [
+        ["ucx", "UCX_NET_DEVICES"], ["ucx", "UCX_TLS"]]
+    guide.kill(sleeper)
 
 
 @pytest.mark.skipif(not shutil.which("ucx_info"), reason="no ucx_info")
