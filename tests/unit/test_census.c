@@ -395,7 +395,7 @@ static void test_ld_so_conf(void **state)
 
 static void test_config(void **state)
 {
-	static const char *const bad[] = { "x", "../x", "/a/../b", "/a/.." };
+	static const char *const no_prefix[] = { "x", "../x", "/a/../b", "/a/.." };
 	struct np_config cfg;
 
 	(void)state;
@@ -403,10 +403,11 @@ static void test_config(void **state)
 	assert_int_equal(np_config_set(&cfg, "libraries", "prefixes", "/a, /b", "f:1", NULL), 0);
 	assert_int_equal(np_config_set(&cfg, "libraries", "prefixes", "/c", "f:2", NULL), 0);
 	assert_int_equal(cfg.library_prefixes.n, 3);
-	for (size_t i = 0; i < NP_ARRAY_SIZE(bad); i++) {
-		assert_int_equal(np_config_set(&cfg, "libraries", "prefixes", bad[i], "f:1", NULL),
+	for (size_t i = 0; i < NP_ARRAY_SIZE(no_prefix); i++) {
+		assert_int_equal(np_config_set(&cfg, "libraries", "prefixes", no_prefix[i], "f:1",
+					       NULL),
 				 -EINVAL);
-		assert_int_equal(np_config_set(&cfg, "dask", "prefix", bad[i], "f:1", NULL),
+		assert_int_equal(np_config_set(&cfg, "dask", "prefix", no_prefix[i], "f:1", NULL),
 				 -EINVAL);
 	}
 	assert_int_equal(np_config_set(&cfg, "dask", "prefix", "/a/..b/c..", "f:1", NULL), 0);
