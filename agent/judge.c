@@ -172,7 +172,8 @@ static void judge_prefix(const struct np_config *cfg, const struct np_facts *fac
 	np_auto_buf struct np_buf others = { 0 };
 	np_auto_strv struct np_strv longer = { 0 };
 
-	if (cfg->nccl_socket_ifname || np_nccl_plain_is_exact(dev->name, &facts->netdev_names))
+	if ((cfg->nccl_socket_ifname && !np_streq(cfg->nccl_socket_ifname, dev->name)) ||
+	    np_nccl_plain_is_exact(dev->name, &facts->netdev_names))
 		return;
 	for (size_t i = 0; i < facts->netdev_names.n; i++)
 		if (np_starts_with(facts->netdev_names.v[i], dev->name) &&
