@@ -69,8 +69,11 @@ static int scan_job(void *arg, struct np_buf *out)
 		w.base_path = item->real;
 		w.place = item->place;
 		w.where = item->where;
-		if (base < 0)
+		/* the dynamic linker passes over what is not there */
+		if (base < 0 && errno != ENOENT && errno != ENOTDIR)
 			np_census_say(&w, "", "cannot be looked into: %s", strerror(errno));
+		else if (base < 0)
+			continue;
 		else if (item->prefix)
 			np_census_prefix(&w, "", true);
 		else
@@ -177,6 +180,17 @@ static int scan_foreign(struct np_census_look *l, struct np_census_item *item)
 	return r < 0 ? r : take_files(l, &out, "");
 }
 
+/* What the configuration names is meant to be there. */
+static int tell_missing(struct np_census_look *l)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < l->n && r == 0; i++)
+		if (l->items[i].place == NP_PLACE_CONFIG && !l->items[i].real[0])
+			r = add_problem(l, l->items[i].path, "", "there is no such folder");
+	return r;
+}
+
 /* What is root's in one child, then the others; the order of the list decides which of two
  * reasons to look at one place is told. */
 static int scan_items(struct np_census_look *l)
@@ -243,6 +257,7 @@ static int add_consumer(struct np_census_look *l, enum np_census_who who, const 
 	if (!c)
 		return np_err_nomem(l->err);
 	np_strcpy(c->source, sizeof(c->source), login->source);
+	np_strcpy(c->relative, sizeof(c->relative), login->relative);
 	for (size_t i = 0; i < login->path.n; i++) {
 		const char *real = real_of(l, login->path.v[i]);
 
@@ -309,7 +324,7 @@ static void scan_home(const struct np_user *user, struct np_buf *out)
 }
 
 /* One child for all of a user: its scripts are read here, too. In front of the rows goes
- * LD_LIBRARY_PATH: two strings, where it is set and what it is. */
+ * LD_LIBRARY_PATH: three strings, where it is set, what is relative in it, and what it is. */
 static int home_job(void *arg, struct np_buf *out)
 {
 	const struct home *h = arg;
@@ -320,6 +335,7 @@ static int home_job(void *arg, struct np_buf *out)
 	if (!items || np_census_login(h->user, &login) < 0)
 		return -ENOMEM;
 	np_buf_add(out, login.source, strlen(login.source) + 1);
+	np_buf_add(out, login.relative, strlen(login.relative) + 1);
 	for (size_t i = 0; i < login.path.n; i++)
 		np_buf_printf(out, "%s%s", i ? ":" : "", login.path.v[i]);
 	np_buf_add(out, "", 1);
@@ -328,17 +344,29 @@ static int home_job(void *arg, struct np_buf *out)
 	return scan_job(&b, out);
 }
 
+/* The text at @*used, and where it ends; NULL: there is no end. */
+static const char *take_text(const struct np_buf *out, size_t *used)
+{
+	const char *text = out->data ? out->data + *used : NULL;
+	const char *end = text ? memchr(text, '\0', out->len - *used) : NULL;
+
+	if (!end)
+		return NULL;
+	*used += (size_t)(end + 1 - text);
+	return text;
+}
+
 static int take_login(const struct np_buf *out, struct np_census_login *login, size_t *used)
 {
-	const char *source = out->data, *end = out->data + out->len;
-	const char *path = source ? memchr(source, '\0', out->len) : NULL;
-	const char *stop = path ? memchr(path + 1, '\0', (size_t)(end - path) - 1) : NULL;
+	const char *source = take_text(out, used);
+	const char *relative = source ? take_text(out, used) : NULL;
+	const char *path = relative ? take_text(out, used) : NULL;
 
-	if (!stop)
+	if (!path)
 		return -EIO;
-	*used = (size_t)(stop + 1 - source);
 	np_strcpy(login->source, sizeof(login->source), source);
-	return np_strv_split(&login->path, path + 1, ":");
+	np_strcpy(login->relative, sizeof(login->relative), relative);
+	return np_strv_split(&login->path, path, ":");
 }
 
 static int look_into_home(struct np_census_look *l, const struct np_user *user,
@@ -375,7 +403,7 @@ static bool has_home(const struct np_user *user)
 
 static bool same_path(const struct np_census_login *a, const struct np_census_login *b)
 {
-	if (a->path.n != b->path.n)
+	if (a->path.n != b->path.n || !np_streq(a->relative, b->relative))
 		return false;
 	for (size_t i = 0; i < a->path.n; i++)
 		if (!np_streq(a->path.v[i], b->path.v[i]))
@@ -447,6 +475,8 @@ int np_census_look(const struct np_config *cfg, struct np_census *out, struct np
 		r = name_folders(&l);
 	if (r == 0)
 		r = scan_items(&l);
+	if (r == 0)
+		r = tell_missing(&l);
 	if (r == 0)
 		r = add_consumer(&l, NP_CENSUS_SERVICES, "services", &none);
 	if (r == 0)

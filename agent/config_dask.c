@@ -77,11 +77,12 @@ int np_config_set_dask_interface(const struct np_config_site *s, const char *val
 
 int np_config_set_dask_prefix(const struct np_config_site *s, const char *value)
 {
-	if (value[0] != '/' || !is_word(value, LETTERS "/_.,=^+-") ||
+	if (!np_config_is_prefix(value) || !is_word(value, LETTERS "/_.,=^+-") ||
 	    !np_strcpy(s->cfg->dask.prefix, sizeof(s->cfg->dask.prefix), value))
-		return np_config_bad_value(s, value,
-					   "the absolute path of an environment, such as "
-					   "/opt/rapids: letters, digits and /_.,=^+- only");
+		return np_config_bad_value(
+			s, value,
+			"the absolute path of an environment, such as "
+			"/opt/rapids: letters, digits and /_.,=^+- only, without ..");
 	return 0;
 }
 

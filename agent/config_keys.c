@@ -267,7 +267,7 @@ static int set_modulefile(const struct np_config_site *s, const char *value)
 	if (!np_ucx_modulefile_ok(value))
 		return np_config_bad_value(s, value,
 					   "the absolute path of a file, of at most 160 letters, "
-					   "digits and /_.,=+-");
+					   "digits and /_.,=+-, in a folder of modulefiles alone");
 	return replace_text(&s->cfg->ucx_modulefile, value) < 0 ? np_err_nomem(s->err) : 0;
 }
 

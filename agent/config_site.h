@@ -33,6 +33,8 @@ np_config_setter np_config_set_dask_enabled, np_config_set_dask_protocol,
 	np_config_set_dask_context, np_config_set_dask_forks, np_config_set_dask_per_gpu;
 
 /* [libraries], [nccl] version_min */
+/* An absolute path that has no ".." in it. */
+bool np_config_is_prefix(const char *path);
 np_config_setter np_config_set_library_prefixes, np_config_set_nccl_version_min;
 
 /* [selftest] */

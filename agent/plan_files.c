@@ -90,6 +90,42 @@ static bool keeps_out(const struct np_config *cfg, const struct np_facts *facts,
 	return true;
 }
 
+/* Whole names of what this node has: then those are meant, and not what NCCL's prefixes take
+ * besides. Everything else ("mlx5", "=ib0", "^ib1") is NCCL's own language. */
+static int split_names(const char *list, const struct np_strv *all, struct np_strv *out,
+		       bool *whole)
+{
+	int r = np_strv_split(out, list, ",");
+
+	*whole = out->n > 0 && *list != '^' && *list != '=';
+	for (size_t i = 0; r == 0 && i < out->n; i++)
+		*whole = *whole && np_strv_has(all, out->v[i]);
+	return r;
+}
+
+/* [nccl] ib_hca, with the numbers of the ports, and exact where the names alone would take
+ * other ports too. */
+static int configured_hcas(const struct np_config *cfg, const struct np_facts *facts, char **out)
+{
+	np_auto_strv struct np_strv named = { 0 };
+	np_auto_strv struct np_strv all = { 0 };
+	np_auto_buf struct np_buf list = { 0 };
+	size_t prefix = strspn(cfg->nccl_ib_hca, "^=");
+	bool whole;
+	int r;
+
+	np_buf_add(&list, cfg->nccl_ib_hca, prefix);
+	if (with_port_numbers(facts, cfg->nccl_ib_hca + prefix, &list) < 0 ||
+	    port_names(cfg, facts, false, &all) < 0 ||
+	    split_names(list.data, &all, &named, &whole) < 0)
+		return -ENOMEM;
+	/* all ports there are: NULL, and the list says it as well */
+	r = whole ? np_nccl_hca_value(&named, &all, out) : 0;
+	if (r == 0 && !*out)
+		*out = strdup(list.data);
+	return r == 0 && !*out ? -ENOMEM : r;
+}
+
 /* Ports that must not be used by their role (management, ignored, Ethernet) have to
  * be kept out by name; a port that is merely down NCCL skips by itself. */
 static int ib_hca_value(const struct np_config *cfg, const struct np_facts *facts,
@@ -102,16 +138,8 @@ static int ib_hca_value(const struct np_config *cfg, const struct np_facts *fact
 
 	*out = NULL;
 	*drop = false;
-	if (cfg->nccl_ib_hca) {
-		np_auto_buf struct np_buf list = { 0 };
-		size_t prefix = strspn(cfg->nccl_ib_hca, "^=");
-
-		np_buf_add(&list, cfg->nccl_ib_hca, prefix);
-		if (with_port_numbers(facts, cfg->nccl_ib_hca + prefix, &list) < 0)
-			return -ENOMEM;
-		*out = strdup(list.data);
-		return *out ? 0 : -ENOMEM;
-	}
+	if (cfg->nccl_ib_hca)
+		return configured_hcas(cfg, facts, out);
 	if (port_names(cfg, facts, true, &wanted) < 0 || port_names(cfg, facts, false, &all) < 0)
 		return -ENOMEM;
 	if (wanted.n == 0)
@@ -130,10 +158,16 @@ static int ifname_value(const struct np_config *cfg, const struct np_facts *fact
 			const struct np_selection *sel, char **out)
 {
 	np_auto_strv struct np_strv names = { 0 };
+	bool whole;
 
 	*out = NULL;
 	if (cfg->nccl_socket_ifname) {
-		*out = strdup(cfg->nccl_socket_ifname);
+		if (split_names(cfg->nccl_socket_ifname, &facts->netdev_names, &names, &whole) < 0)
+			return -ENOMEM;
+		if (whole)
+			*out = np_nccl_ifname_value(&names, &facts->netdev_names);
+		if (!*out)
+			*out = strdup(cfg->nccl_socket_ifname);
 		return *out ? 0 : -ENOMEM;
 	}
 	if (!np_consumer_netdev(sel))
@@ -160,13 +194,18 @@ const char *np_plan_ifname_refused(const struct np_config *cfg, const struct np_
 				   const struct np_selection *sel)
 {
 	const char *value = cfg->nccl_socket_ifname;
-	bool any = false;
+	np_auto_strv struct np_strv names = { 0 };
+	bool any = false, whole;
 
 	/* what is excluded may be absent; one letter is no value to NCCL */
 	if (!value || *value == '^' || strlen(value) < 2)
 		return NULL;
+	if (split_names(value, &facts->netdev_names, &names, &whole) < 0)
+		whole = false;
 	for (size_t i = 0; i < facts->netdev_names.n; i++) {
-		if (!np_nccl_matches(value, facts->netdev_names.v[i], -1))
+		const char *name = facts->netdev_names.v[i];
+
+		if (whole ? !np_strv_has(&names, name) : !np_nccl_matches(value, name, -1))
 			continue;
 		any = true;
 		if (gets_address(facts, sel, facts->netdev_names.v[i]))
@@ -384,6 +423,9 @@ static int plan_file(const struct np_config *cfg, const struct np_facts *facts,
 	if (r < 0)
 		return r;
 	if (!wanted && !is_leftover(cfg, facts, fact))
+		return 0;
+	/* the next run would refuse to read it: a matter of judgement, too */
+	if (content.len > NP_TARGET_MAX)
 		return 0;
 	if (wanted && fact->file.status == NP_TARGET_PRESENT &&
 	    np_buf_equal(&content, &fact->file.content))

@@ -195,6 +195,7 @@ void np_state_sweep(void)
 			continue;
 		np_file_sweep_temp(fd, NP_STATE_JOURNAL);
 		np_file_sweep_temp(fd, NP_STATE_RECORD);
+		np_file_sweep_temp(fd, NP_STATE_LIBRARIES);
 	}
 }
 

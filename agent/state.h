@@ -10,11 +10,12 @@
  * lies there then counts before what lies in the other one.
  */
 
-#define NP_STATE_DIR	 "/var/lib/nodeprep"
-#define NP_STATE_DIR_RUN "/run/nodeprep/state"
-#define NP_STATE_JOURNAL "journal.json" /* while a run is under way or unconfirmed */
-#define NP_STATE_RECORD	 "record.json"	/* what there was before */
-#define NP_STATE_MAX	 (64 << 20)
+#define NP_STATE_DIR	   "/var/lib/nodeprep"
+#define NP_STATE_DIR_RUN   "/run/nodeprep/state"
+#define NP_STATE_JOURNAL   "journal.json" /* while a run is under way or unconfirmed */
+#define NP_STATE_RECORD	   "record.json"  /* what there was before */
+#define NP_STATE_LIBRARIES "libraries"	  /* the last census did not pass (census.h) */
+#define NP_STATE_MAX	   (64 << 20)
 
 struct np_state {
 	int dirfd;   /* to write to; -1 until np_state_open */

@@ -349,6 +349,30 @@ char *np_ucx_env_modulefile(const char *text, size_t len)
 	return NULL;
 }
 
+/* Where other programs, or nodeprep itself, take what they find for their own. */
+static bool is_taken(const char *path, const char *name)
+{
+	static const char *const folders[] = { "/etc",
+					       "/etc/nodeprep",
+					       "/etc/nodeprep/conf.d",
+					       "/etc/profile.d",
+					       "/etc/security",
+					       "/etc/security/limits.d",
+					       "/etc/modprobe.d",
+					       "/etc/modules-load.d",
+					       "/etc/dask" },
+				 *const below[] = { "/var/lib/nodeprep/", "/run/nodeprep/",
+						    "/proc/", "/sys/", "/dev/" };
+
+	for (size_t i = 0; i < NP_ARRAY_SIZE(folders); i++)
+		if ((size_t)(name - path) == strlen(folders[i]) && np_starts_with(path, folders[i]))
+			return true;
+	for (size_t i = 0; i < NP_ARRAY_SIZE(below); i++)
+		if (np_starts_with(path, below[i]))
+			return true;
+	return false;
+}
+
 bool np_ucx_modulefile_ok(const char *path)
 {
 	const char *name = strrchr(path, '/');
@@ -358,5 +382,6 @@ bool np_ucx_modulefile_ok(const char *path)
 	/* neither tool lists a file whose name starts with a dot */
 	return path[0] == '/' && name[1] && name[1] != '.' && strcmp(name, "/.lua") != 0 &&
 	       strlen(path) <= NP_UCX_MODULEFILE_MAX && strspn(path, all) == strlen(path) &&
-	       !strstr(path, "/../") && !strstr(path, "/./") && !strstr(path, "//");
+	       !strstr(path, "/../") && !strstr(path, "/./") && !strstr(path, "//") &&
+	       !is_taken(path, name);
 }

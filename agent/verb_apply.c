@@ -421,7 +421,7 @@ static int finish(struct apply *ap, const struct np_cli *cli)
 		any_done(&result->actions) ? NP_SERVICES_ALL : NP_SERVICES_UNITS;
 
 	/* a run that finds nothing to do stays as cheap as it is */
-	if (any_done(&result->actions) && look_at_libraries(ap) < 0)
+	if ((any_done(&result->actions) || np_census_noted()) && look_at_libraries(ap) < 0)
 		return roll_back(ap);
 	if (ap->facts.gpus.n > 0)
 		np_observe_pci(&ap->facts);
@@ -432,6 +432,8 @@ static int finish(struct apply *ap, const struct np_cli *cli)
 		np_err_nomem(&result->error);
 		return roll_back(ap);
 	}
+	if (ap->facts.census.looked)
+		np_census_note(&result->checks);
 	np_tell_failures(result);
 	if (!result->converged)
 		np_checks_add(

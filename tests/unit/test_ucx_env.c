@@ -274,10 +274,19 @@ static void test_modulefile_is_remembered(void **state)
 
 static void test_modulefile_path(void **state)
 {
-	static const char *const good[] = { "/etc/modulefiles/ucx", "/a.lua", "/a/b-1.2+c=d,e/f" },
-				 *const bad[] = { "",	   "ucx",   "/",       "/a/",
-						  "/a b",  "/a/.x", "/a/../b", "/a/./b",
-						  "/a//b", "/a'b",  "/.lua",   "/a\nb" };
+	static const char *const good[] = { "/etc/modulefiles/ucx", "/a.lua", "/a/b-1.2+c=d,e/f",
+					    "/etc/nodeprep/modulefiles/ucx",
+					    "/etc/profile.d/modules/ucx" },
+				 *const bad[] = {
+					 "", "ucx", "/", "/a/", "/a b", "/a/.x", "/a/../b",
+					 "/a/./b", "/a//b", "/a'b", "/.lua", "/a\nb",
+					 /* read by others, or nodeprep's own */
+					 "/etc/nccl.conf", "/etc/profile.d/nodeprep-ucx.sh",
+					 "/etc/nodeprep/ucx.env", "/etc/nodeprep/conf.d/x.conf",
+					 "/etc/modprobe.d/nodeprep.conf",
+					 "/etc/security/limits.d/x.conf", "/etc/dask/nodeprep.yaml",
+					 "/var/lib/nodeprep/journal.json", "/proc/self/x", "/dev/x"
+				 };
 	char longest[NP_UCX_MODULEFILE_MAX + 2];
 
 	(void)state;
