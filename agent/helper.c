@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/confine.h"
 #include "base/log.h"
 #include "base/user.h"
 
@@ -141,12 +142,16 @@ int np_helper_run(const struct np_helper *helper, const struct np_helper_job *jo
 		job->library_path ? np_asprintf("LD_LIBRARY_PATH=%s", job->library_path) : NULL;
 	const char *const env[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", libraries,
 				    NULL };
+	/* a job that is root's by nature opens /dev/infiniband/umad* and locks memory; with
+	 * --as-root a rung has what root has */
+	static const uint64_t few = NP_CAP(DAC_OVERRIDE) | NP_CAP(IPC_LOCK);
 	const struct np_child_spec spec = {
 		.exec_fd = helper->program_fd,
 		.argv = job->argv,
 		.envp = env,
 		.cwd = empty_dir(job->make_directory),
 		.switch_user = helper->switch_user && !job->as_root,
+		.caps = helper->switch_user && job->as_root ? &few : NULL,
 		.uid = helper->uid,
 		.gid = helper->gid,
 		.memlock = job->login_limit && helper->has_limit ? &helper->limit.limit : NULL,

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/confine.h"
 #include "base/user.h"
 
 static volatile sig_atomic_t interrupted;
@@ -71,7 +72,7 @@ void np_child_limit(pid_t parent)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(127);
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	np_no_new_privs();
 	setrlimit(RLIMIT_CORE, &no_core);
 	for (size_t i = 0; i < NP_ARRAY_SIZE(handled); i++)
 		signal(handled[i], SIG_DFL);
@@ -115,6 +116,9 @@ static void exec_child(const struct np_child_spec *spec, const struct np_identit
 		_exit(125);
 	/* changing identity clears the parent-death signal */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (spec->caps)
+		np_caps_keep(*spec->caps);
+	np_confine(NP_CONFINE_CHILD);
 	fexecve(exec_fd, (char *const *)spec->argv, (char *const *)spec->envp);
 	_exit(127);
 }
