@@ -11,10 +11,10 @@
 	 NP_CAP(SETGID) | NP_CAP(KILL) | NP_CAP(SYS_RESOURCE) | NP_CAP(NET_ADMIN) | \
 	 NP_CAP(NET_BIND_SERVICE))
 
-/* Files with the owner, mode and labels that they had. SYS_ADMIN is for labels of a security
- * module that is not running, and for trusted attributes (security/commoncap.c
- * cap_inode_setxattr, fs/xattr.c); the node of gdrdrv is put back by MKNOD. */
-#define FILES (NP_CAP(CHOWN) | NP_CAP(FOWNER) | NP_CAP(FSETID) | NP_CAP(SYS_ADMIN))
+/* Files with the owner and mode that they had; the node of gdrdrv is put back by MKNOD. Not
+ * SYS_ADMIN: a security module that is running lets root label files without it. What that
+ * leaves out is in SECURITY.md. */
+#define FILES (NP_CAP(CHOWN) | NP_CAP(FOWNER) | NP_CAP(FSETID))
 #define UNDO  (OBSERVE | FILES | NP_CAP(MKNOD))
 
 /* Modules with the kernel's word on them (SYSLOG), and ARP by a packet socket. */

@@ -246,7 +246,7 @@ int np_confine(enum np_confine kind)
 		fill_child(&f, kind);
 	np_no_new_privs();
 	program = (struct sock_fprog){ .len = (unsigned short)f.n, .filter = f.code };
-	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0 ? -errno : 0;
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0 ? -errno : 0;
 }
 
 #else
