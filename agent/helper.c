@@ -142,9 +142,9 @@ int np_helper_run(const struct np_helper *helper, const struct np_helper_job *jo
 		job->library_path ? np_asprintf("LD_LIBRARY_PATH=%s", job->library_path) : NULL;
 	const char *const env[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", libraries,
 				    NULL };
-	/* a job that is root's by nature opens /dev/infiniband/umad* and locks memory; with
-	 * --as-root a rung has what root has */
-	static const uint64_t few = NP_CAP(DAC_OVERRIDE) | NP_CAP(IPC_LOCK);
+	/* a job that is root's by nature opens /dev/infiniband/umad*; with --as-root a rung has
+	 * what root has */
+	static const uint64_t few = NP_CAP(DAC_OVERRIDE);
 	const struct np_child_spec spec = {
 		.exec_fd = helper->program_fd,
 		.argv = job->argv,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""security_watch.py PROGRAM...: runs inside a simulated node. Starts the command and looks
-over and over at /proc/PID/status of what it starts; prints what each process was seen with
-last, as JSON: {"rc", "out", "seen": {PID: {field: value}}}. With --full its stdout is a pipe
-that is full, so that it stands still at its report until it was looked at."""
+"""security_watch.py HOW ARGV: runs inside a simulated node. Starts the command (a JSON list)
+and looks over and over at /proc/PID/status of what it starts; prints as JSON what was seen of
+each process: {"rc", "out", "main": PID, "seen": {PID: [{field: value}]}}. With HOW "full" its
+stdout is a pipe that is full, so that it stands still at its report until it was looked at."""
 
 import fcntl
 import json
@@ -35,9 +35,8 @@ def descendants(root):
     return {pid: found[pid] for pid in ours if pid in found}
 
 
-def main(argv):
-    full = argv[0] == "--full"
-    argv = argv[1:] if full else argv
+def main(how, argv):
+    full = how == "full"
     reader, writer = os.pipe()
     filled = 0
     if full:
@@ -68,4 +67,4 @@ def main(argv):
                "main": str(process.pid)}, sys.stdout)
 
 
-main(sys.argv[1:])
+main(sys.argv[1], json.loads(sys.argv[2]))
