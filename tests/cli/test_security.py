@@ -85,6 +85,84 @@ def words(value):
     return names("%x" % sum(int(part, 16) << 32 * i for i, part in enumerate(value.split("|"))))
 
 
+# Not sanitized, so that the filters are as strict as in the program. Each line is a call that
+# has to be refused (-) or has to work (+).
+CALLS = r"""
+#include "base/confine.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#define TRY(call) (errno = 0, printf("%c %s\n", (call) ? '+' : errno == EPERM ? '-' : '?', #call))
+int main(int argc, char **argv)
+{
+	static char page[4096] __attribute__((aligned(4096)));
+	struct stat st;
+	struct winsize size;
+	void *block;
+	int report = !strcmp(argv[1], "report");
+	if (np_confine(report ? NP_CONFINE_REPORT : NP_CONFINE_CHILD) < 0)
+		return 1;
+	TRY(ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0);
+	if (!report)
+		return 0;
+	TRY(open("/dev/null", O_RDONLY) >= 0);
+	TRY(read(0, page, 1) >= 0);
+	TRY(socket(AF_UNIX, SOCK_STREAM, 0) >= 0);
+	TRY(fork() >= 0);
+	TRY(execl("/bin/true", "true", NULL) == 0);
+	TRY(kill(getpid(), 0) == 0);
+	TRY(stat("/", &st) == 0);
+	TRY(unlink("/nowhere/x") == 0);
+	TRY(dup(1) >= 0);
+	TRY(ioctl(1, TIOCGWINSZ, &size) == 0);
+	TRY(mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED);
+	TRY(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, 0, 0) != MAP_FAILED);
+	TRY(mprotect(page, sizeof(page), PROT_READ | PROT_EXEC) == 0);
+	TRY(fstat(1, &st) == 0);
+	TRY(mprotect(page, sizeof(page), PROT_READ) == 0);
+	TRY((block = malloc(100 << 20)) != NULL);
+	TRY((block = realloc(block, 200 << 20)) != NULL);
+	free(block);
+	return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def calls(tmp_path_factory):
+    program = tmp_path_factory.mktemp("calls") / "calls"
+    done = subprocess.run(["gcc", "-w", "-D_GNU_SOURCE", "-iquote", ROOT, "-o", str(program),
+                           os.path.join(ROOT, "base/confine.c"), "-x", "c", "-"],
+                          input=CALLS, text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+    def tried(kind):
+        found = subprocess.run([program, kind], stdin=subprocess.DEVNULL, text=True,
+                               capture_output=True, check=False)
+        assert found.returncode == 0, found
+        return found.stdout.splitlines()
+
+    return tried
+
+
+def test_the_filter_of_the_report(calls):
+    found = calls("report")
+    assert [line[0] for line in found] == ["-"] * 14 + ["+"] * 4, found
+
+
+def test_a_child_traces_nobody(calls):
+    assert [line[0] for line in calls("child")] == ["-"]
+
+
 def stages(one, *argv, program=PLAIN):
     """The capability sets that it gives itself, in order, without those of its children."""
     done = one.run("strace", "-qq", "-X", "raw", "-o", "/tmp/trace", "-e", "trace=capset", "-e", "signal=none",
