@@ -223,7 +223,7 @@ install: all
 	install -m 0755 $(BUILD)/nodeprep-selftest $(DESTDIR)$(LIBEXECDIR)/nodeprep/nodeprep-selftest
 	install -m 0755 packaging/dask/nodeprep-dask $(DESTDIR)$(LIBEXECDIR)/nodeprep/nodeprep-dask
 	for unit in $(UNITS); do \
-		sed 's,/usr/libexec/,$(LIBEXECDIR)/,' $$unit \
+		sed 's,/usr/libexec/,$(LIBEXECDIR)/,;s,=/usr/sbin/,=$(PREFIX)/sbin/,;s,^ConditionPathExists=/etc/,ConditionPathExists=$(SYSCONFDIR)/,' $$unit \
 			>$(DESTDIR)$(PREFIX)/lib/systemd/system/$${unit##*/} && \
 		chmod 0644 $(DESTDIR)$(PREFIX)/lib/systemd/system/$${unit##*/} || exit 1; \
 	done

@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include "agent/cli.h"
+#include "agent/privileges.h"
 #include "base/child.h"
+#include "base/environment.h"
 #include "base/log.h"
 
 /* A closed 0, 1 or 2 would be given to the next file that is opened. It is filled
@@ -49,10 +51,12 @@ static int run(const struct np_cli *cli, struct np_result *result)
 	int r;
 
 	np_config_init(&cfg);
+	np_privileges_begin(cli);
 	/* a fault in a file must not stand in the way of taking back what came of it */
 	r = cli->verb->bit == NP_VERB_REVERT || cli->verb->bit == NP_VERB_CONFIRM ?
 		    0 :
 		    np_cli_config(cli, &cfg, &result->error);
+	np_privileges_configured(cli);
 	if (r < 0)
 		result->exit = r == -ENOMEM				      ? NP_EXIT_INTERNAL :
 			       np_streq(result->error.code, "privilege.root") ? NP_EXIT_REFUSED :
@@ -60,6 +64,7 @@ static int run(const struct np_cli *cli, struct np_result *result)
 	else
 		cli->verb->run(cli, &cfg, result);
 	np_config_done(&cfg);
+	np_privileges_end();
 	return 0;
 }
 
@@ -70,6 +75,7 @@ int main(int argc, char **argv)
 	struct np_cli cli;
 	int code;
 
+	np_environment_clean(argv);
 	open_standard_fds();
 	umask(022);
 	np_signals_install();

@@ -11,6 +11,7 @@
 #include "agent/judge.h"
 #include "agent/lock.h"
 #include "agent/plan.h"
+#include "agent/privileges.h"
 #include "agent/probe_addresses.h"
 #include "agent/run.h"
 #include "agent/selftest_run.h"
@@ -481,6 +482,8 @@ int np_verb_apply(const struct np_cli *cli, struct np_config *cfg, struct np_res
 		r = load_modules(&ap);
 	if (r == 0)
 		r = converge(&ap);
+	if (r == 0)
+		np_privileges_settle();
 	r = r < 0 ? roll_back(&ap) : finish(&ap, cli);
 	np_netlink_close(&ap.nl);
 	np_run_done(&ap.run);

@@ -12,10 +12,14 @@
 
 #include "base/child_part.h"
 #include "base/cleanup.h"
+#include "base/confine.h"
 #include "base/user.h"
 
 #define AT_ONCE	   32
 #define ANSWER_MAX (64 << 20)
+
+/* What may hang reads: a name service, folders. Some NIS servers answer low ports alone. */
+#define READER_CAPS (NP_CAP(DAC_READ_SEARCH) | NP_CAP(NET_BIND_SERVICE))
 
 struct call {
 	int (*fn)(void *arg, struct np_buf *out);
@@ -40,11 +44,14 @@ static void run_call(const struct call *call, int fd, pid_t parent)
 
 	np_child_limit(parent);
 	signal(SIGXFSZ, SIG_IGN);
-	if (call->id)
+	if (call->id) {
 		r = np_user_become(call->id);
-	else
+	} else {
 		clearenv();
+		np_caps_keep(READER_CAPS);
+	}
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	np_confine(call->id ? NP_CONFINE_HOME : NP_CONFINE_CHILD);
 	if (r == 0)
 		r = call->fn(call->arg, &out);
 	if (out.failed)

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/confine.h"
 #include "base/log.h"
 #include "base/user.h"
 
@@ -75,7 +76,7 @@ void np_child_limit(pid_t parent)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(127);
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	np_no_new_privs();
 	if (setrlimit(RLIMIT_CORE, &no_core) < 0)
 		setrlimit(RLIMIT_CORE, &none_at_all); /* it was 0, and only root may raise it */
 	for (size_t i = 0; i < NP_ARRAY_SIZE(handled); i++)
@@ -138,6 +139,9 @@ static void exec_child(const struct np_child_spec *spec, const struct np_identit
 	}
 	/* changing identity clears the parent-death signal */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (spec->caps)
+		np_caps_keep(*spec->caps);
+	np_confine(NP_CONFINE_CHILD);
 	fexecve(exec_fd, (char *const *)spec->argv, (char *const *)spec->envp);
 	give_up(report, STEP_EXECUTE, errno, 127);
 }

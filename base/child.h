@@ -24,9 +24,10 @@ struct np_child_spec {
 	/* set before it becomes that user; NULL = the caller's. Without CAP_SYS_RESOURCE the
 	 * hard limit cannot be raised: see np_child_result */
 	const struct np_memlock *memlock;
-	int timeout_ms;	     /* hard deadline, then SIGKILL for its process group; > 0 */
-	int line_timeout_ms; /* the same for each line of stdout; 0 = none of their own */
-	size_t stdout_max;   /* bytes of stdout kept; more is read and dropped */
+	const uint64_t *caps; /* NP_CAP() of those that one who stays root keeps; NULL = all */
+	int timeout_ms;	      /* hard deadline, then SIGKILL for its process group; > 0 */
+	int line_timeout_ms;  /* the same for each line of stdout; 0 = none of their own */
+	size_t stdout_max;    /* bytes of stdout kept; more is read and dropped */
 	size_t stderr_max;
 };
 
@@ -45,10 +46,10 @@ struct np_child_result {
 	struct np_buf log; /* its stderr */
 };
 
-/* Runs to the end of the program or the deadline. The child gets no-new-privileges, no
- * core dumps, a parent-death signal, its own process group, /dev/null as stdin and
- * no descriptor but 0..2; of that group nothing is left when it returns, and what it
- * left behind keeps nobody waiting.
+/* Runs to the end of the program or the deadline. The child gets no-new-privileges, the
+ * filter NP_CONFINE_CHILD of base/confine.h, no core dumps, a parent-death signal, its own
+ * process group, /dev/null as stdin and no descriptor but 0..2; of that group nothing is
+ * left when it returns, and what it left behind keeps nobody waiting.
  * Returns 0 when it was started (whatever it then did: see @result), else a
  * negative errno with message. np_child_result_done frees. */
 int np_child_run(const struct np_child_spec *spec, struct np_child_result *result,
@@ -60,7 +61,8 @@ void np_child_result_done(struct np_child_result *result);
 /* ---- a function under another identity ---- */
 
 /* Forks; the child becomes uid/gid (supplementary groups of @user), drops all
- * capabilities, runs fn(arg, out) and sends @out back; fn's return value (0 or
+ * capabilities, gets the filter NP_CONFINE_HOME (so it cannot ask a name service either:
+ * that takes a socket), runs fn(arg, out) and sends @out back; fn's return value (0 or
  * negative errno) is the function's. When the caller already is uid, fn runs in
  * this process. -ETIMEDOUT after @timeout_ms (a hung network file system); a signal
  * to the caller does not cut it short.
@@ -97,7 +99,8 @@ void np_as_users(const struct np_user_calls *all);
 
 /* ---- a function that may hang ---- */
 
-/* As np_as_user, but as the caller, in a child in any case, without an environment, and
+/* As np_as_user, but as the caller, in a child in any case, without an environment, with
+ * the filter NP_CONFINE_CHILD and, of root's rights, the one to read everything, and
  * a signal to the caller ends it: -EINTR. @what names it in messages. -ETIMEDOUT after
  * @timeout_ms, with a message that the caller will want to make better. */
 int np_with_deadline(const char *what, int timeout_ms, int (*fn)(void *arg, struct np_buf *out),

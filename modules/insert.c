@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/child.h"
+#include "base/confine.h"
 #include "modules/kmod_lib.h"
 #include "modules/private.h"
 
@@ -208,6 +209,8 @@ static void detach(struct np_kmod_job *job)
 	if (job->out_fd > 3)
 		close_range(3, (unsigned int)job->out_fd - 1, 0);
 	close_range((unsigned int)job->out_fd + 1, ~0U, 0);
+	np_caps_keep(NP_CAP(SYS_MODULE) | NP_CAP(DAC_READ_SEARCH));
+	np_confine(NP_CONFINE_LOADER);
 }
 
 void np_kmod_insert_all(struct np_kmod_job *job)

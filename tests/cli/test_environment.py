@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """A hostile or broken environment changes nothing about the result."""
 
+import subprocess
+
 import pytest
 from helpers import ENV, FILES, IP, NODEPREP, PLAIN, QUICK, Node, need_node
 
 HOSTILE = {
-    "LD_*": {"LD_LIBRARY_PATH": "/home/alice", "LD_BIND_NOW": "1", "LD_DEBUG_OUTPUT": "/etc/ld"},
+    "LD_*": {"LD_LIBRARY_PATH": "/home/alice/lib:/nowhere", "LD_BIND_NOW": "1", "LD_DEBUG_OUTPUT": "/etc/ld"},
     "UCX_*": {"UCX_TLS": "tcp", "UCX_NET_DEVICES": "eth0", "UCX_LOG_LEVEL": "data",
               "UCX_CONFIG_DIR": "/home/alice", "UCX_LOG_FILE": "/etc/ucx.log"},
     "NCCL_*": {"NCCL_SOCKET_IFNAME": "eth0", "NCCL_IB_HCA": "mlx5_3", "NCCL_DEBUG": "TRACE",
@@ -19,8 +21,22 @@ HOSTILE = {
     "no PATH": {"PATH": None},
     "hostile PATH": {"PATH": "/home/alice:."},
     "locale": {"LC_ALL": "tr_TR.UTF-8", "LANG": "de_DE", "LANGUAGE": "de", "TZ": "../../etc/shadow"},
-    "malloc": {"MALLOC_PERTURB_": "165", "GLIBC_TUNABLES": "glibc.malloc.check=3"},
-    "libraries": {"IBV_FORK_SAFE": "1", "RDMAV_HUGEPAGES_SAFE": "1",
+    "locale's files": {"LOCPATH": "/home/alice", "GCONV_PATH": "/home/alice",
+                       "NLSPATH": "/home/alice/%N", "LC_ALL": "xx_XX.EVIL"},
+    "name service": {"RES_OPTIONS": "attempts:9 timeout:30", "LOCALDOMAIN": "evil.example",
+                     "HOSTALIASES": "/home/alice/aliases", "NIS_PATH": "/home/alice",
+                     "NIS_GROUP": "alice", "RESOLV_HOST_CONF": "/home/alice/rc"},
+    "modules": {"MODPROBE_OPTIONS": "-n --dirname=/home/alice", "KMOD_LOG": "debug"},
+    "malloc": {"MALLOC_PERTURB_": "165", "GLIBC_TUNABLES": "glibc.malloc.check=3",
+               "MALLOC_CHECK_": "3", "MALLOC_TRACE": "/etc/mtrace", "MALLOC_ARENA_MAX": "1"},
+    "netlink": {"NLDBG": "5", "NLCB": "debug"},
+    "systemd": {"NOTIFY_SOCKET": "/home/alice/notify", "JOURNAL_STREAM": "1:1",
+                "SYSTEMD_LOG_LEVEL": "debug", "INVOCATION_ID": "evil",
+                "DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/home/alice/bus"},
+    "PWD": {"PWD": "/etc", "OLDPWD": "/etc", "XDG_CONFIG_HOME": "/home/alice",
+            "XDG_RUNTIME_DIR": "/home/alice"},
+    "libraries": {"IBV_FORK_SAFE": "1", "RDMAV_HUGEPAGES_SAFE": "1", "RDMAV_FORK_SAFE": "1",
+                  "IBV_DRIVERS": "/home/alice/evil", "IBV_CONFIG_DIR": "/home/alice",
                   "JANSSON_INDENT": "1", "MLX5_SINGLE_THREADED": "1"},
     "user": {"USER": "alice", "LOGNAME": "alice", "SUDO_UID": "1000", "SUDO_GID": "1000"},
     "many": {"X%d" % n: "y" * 900 for n in range(100)},
@@ -32,8 +48,36 @@ for name in ip ibstat modprobe nodeprep-selftest sh; do
     chmod 755 /home/alice/$name
 done
 echo UCX_TLS=tcp >/home/alice/ucx.conf
+for name in libnl-3.so.200 libjansson.so.4 libkmod.so.2 libibumad.so.3 libucp.so.0; do
+    echo 'no library' >/home/alice/$name
+done
+echo 'node01 evil.example' >/home/alice/aliases
 echo 'touch /home/alice/ran' >/home/alice/rc
 """
+
+
+# Read by the dynamic linker, before anything of ours can drop it. It breaks what nodeprep asks
+# of the C library; a run that is started anew without it does not notice.
+LIAR = """
+#include <errno.h>
+#include <pwd.h>
+#include <unistd.h>
+int getpwnam_r(const char *name, struct passwd *p, char *b, size_t n, struct passwd **out)
+{ *out = 0; return 0; }
+uid_t geteuid(void) { return 1000; }
+int access(const char *path, int mode) { errno = ENOENT; return -1; }
+int fsync(int fd) { errno = EIO; return -1; }
+unsigned int la_version(unsigned int version) { return version; }
+"""
+
+
+@pytest.fixture(scope="module")
+def liar(tmp_path_factory):
+    library = tmp_path_factory.mktemp("liar") / "liar.so"
+    done = subprocess.run(["gcc", "-shared", "-fPIC", "-w", "-o", str(library), "-x", "c", "-"],
+                          input=LIAR, text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return library.read_bytes()
 
 
 @pytest.fixture(scope="module")
@@ -41,10 +85,10 @@ def wanted():
     """What a clean environment gives: the document and the files."""
     need_node()
     one = Node("guide.ini")
-    document = one.apply(rc=0).doc
+    done = one.apply(rc=0)
     files = {path: one.read(path) for path in FILES}
     one.close()
-    return document, files
+    return done.doc, files, done.raw
 
 
 @pytest.mark.parametrize("name", sorted(HOSTILE))
@@ -56,10 +100,36 @@ def test_the_same_result(node, wanted, name):
     done = one.run(NODEPREP, "apply", "--json", "--ip", IP, *QUICK, only_env=env,
                    cwd="/home/alice")
     assert (done.rc, done.stderr) == (0, ""), done
-    assert done.doc == wanted[0]
+    assert done.doc == wanted[0] and done.raw == wanted[2]
     assert {path: one.read(path) for path in FILES} == wanted[1]
     new = set(one.tree("/etc", "/home", "/tmp")) - before
     assert new - {"/etc/nodeprep", "/etc/profile.d"} == set(FILES) - {"/root/.nccl.conf"}
+
+
+@pytest.mark.parametrize("name", ["LD_PRELOAD", "LD_AUDIT"])
+def test_the_dynamic_linker_is_told_nothing(node, wanted, liar, name):
+    """The program without sanitizer, which wants to be the first library itself."""
+    one = node("guide.ini")
+    one.write("/home/alice/liar.so", liar)
+    env = dict(ENV, **{name: "/home/alice/liar.so"})
+    if name == "LD_PRELOAD":
+        # it does lie
+        assert one.run("id", "-u", only_env=env).stdout.strip() == "1000"
+    done = one.run(PLAIN, "apply", "--json", "--ip", IP, *QUICK, only_env=env, cwd="/home/alice")
+    assert (done.rc, done.stderr) == (0, ""), done
+    assert done.raw == wanted[2]
+    assert {path: one.read(path) for path in FILES} == wanted[1]
+
+
+def test_root_starts_anew_once(guide):
+    """And only where that is needed: it costs a start."""
+    for env, starts in (({}, 1), ({"LD_BIND_NOW": "1"}, 2), ({"NLDBG": "1"}, 2)):
+        done = guide.run("strace", "-qq", "-o", "/tmp/starts", "-e", "trace=execve", "-E",
+                         "X=1", *[a for k, v in env.items() for a in ("-E", k + "=" + v)],
+                         PLAIN, "show", "netdevs")
+        assert done.rc == 0, done
+        lines = guide.text("cat", "/tmp/starts").splitlines()
+        assert len([line for line in lines if line.startswith("execve(")]) == starts, lines
 
 
 @pytest.mark.parametrize("redirect", ["0<&-", "2>&-", "0<&- 2>&-"])
