@@ -319,7 +319,7 @@ int np_record_merge(struct np_actions *base, const struct np_actions *run, struc
 		const struct np_action *a = &run->v[i];
 		int r;
 
-		if (a->status != NP_STATUS_DONE)
+		if (!np_action_is_in_effect(a))
 			continue;
 		if (!is_addr(a))
 			r = merge_one(base, a, err);
@@ -400,9 +400,16 @@ static int add_span(const struct np_actions *list, const struct np_now *now, siz
 		if (copy_buf(&e->new_content, &b->new_content) < 0)
 			return -ENOMEM;
 	}
-	/* the mode is set, and then the MTU: it may have ended between the two */
-	if (a->kind == NP_ACTION_MODE)
+	if (a->kind == NP_ACTION_MODE) {
+		/* the mode is set, and then the MTU: it may have ended between the two */
 		out->v[n].restore_mtu = np_netdevs_find(&now->netdevs, a->ifname)->mtu;
+		/* and an MTU that was set before it may have been taken back alone */
+		for (size_t i = first; i-- > 0;)
+			if (list->v[i].kind == NP_ACTION_MTU &&
+			    np_streq(list->v[i].ifname, a->ifname) &&
+			    list->v[i].to_value == out->v[n].old_mtu)
+				out->v[n].old_mtu = list->v[i].from_value;
+	}
 	if (np_action_is_void(&out->v[n]))
 		drop(out, n);
 	return 0;
