@@ -72,6 +72,9 @@ void np_take_originals(struct np_actions *actions, size_t from)
 
 void np_sweep(const struct np_actions *actions, struct np_now *now)
 {
+	for (size_t k = 0; k < actions->n; k++)
+		if (actions->v[k].kind == NP_ACTION_GDRDRV_NODE)
+			np_gdrdrv_sweep();
 	for (size_t i = 0; i < now->n_files; i++) {
 		struct np_target_file *f = &now->files[i];
 

@@ -27,8 +27,8 @@ void np_take_originals(struct np_actions *actions, size_t from);
 int np_execute(struct np_netlink *nl, struct np_actions *actions, size_t from,
 	       struct np_err *err) np_must_check;
 
-/* What lies about of the files of @actions, seen in @now: temporary ones, and folders that were
- * made for a file that never came. Never fails. */
+/* Removes what lies about of the files of @actions, seen in @now, and of gdrdrv's node:
+ * temporary ones, and folders that were made for a file that never came. Never fails. */
 void np_sweep(const struct np_actions *actions, struct np_now *now);
 
 /*

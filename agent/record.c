@@ -373,6 +373,21 @@ static bool is_gone(const struct np_now *now, const struct np_action *a)
 	       a->kind != NP_ACTION_GDRDRV_NODE && !np_netdevs_find(&now->netdevs, a->ifname);
 }
 
+/* An MTU was set before the mode, and was taken back without it: what the mode found then is
+ * not what there was before. */
+static void take_mtu_before(const struct np_actions *list, size_t index, struct np_actions *out)
+{
+	struct np_action *mode = &out->v[out->n - 1];
+
+	for (size_t i = 0; i < out->n; i++)
+		if (out->v[i].kind == NP_ACTION_MTU && np_streq(out->v[i].ifname, mode->ifname))
+			return;
+	for (size_t i = index; i-- > 0;)
+		if (list->v[i].kind == NP_ACTION_MTU && np_streq(list->v[i].ifname, mode->ifname) &&
+		    list->v[i].to_value == mode->old_mtu)
+			mode->old_mtu = list->v[i].from_value;
+}
+
 /* The chain from @first to @last as one change, or for an address as its first and last step. */
 static int add_span(const struct np_actions *list, const struct np_now *now, size_t first,
 		    size_t last, struct np_actions *out)
@@ -403,12 +418,7 @@ static int add_span(const struct np_actions *list, const struct np_now *now, siz
 	if (a->kind == NP_ACTION_MODE) {
 		/* the mode is set, and then the MTU: it may have ended between the two */
 		out->v[n].restore_mtu = np_netdevs_find(&now->netdevs, a->ifname)->mtu;
-		/* and an MTU that was set before it may have been taken back alone */
-		for (size_t i = first; i-- > 0;)
-			if (list->v[i].kind == NP_ACTION_MTU &&
-			    np_streq(list->v[i].ifname, a->ifname) &&
-			    list->v[i].to_value == out->v[n].old_mtu)
-				out->v[n].old_mtu = list->v[i].from_value;
+		take_mtu_before(list, first, out);
 	}
 	if (np_action_is_void(&out->v[n]))
 		drop(out, n);
