@@ -105,10 +105,14 @@ def kills(calls):
     return jobs
 
 
-def errors(calls):
+def errors(calls, kinds=None):
+    """Each call with each error. The order of the errors turns from call to call, so that an
+    even sample meets all of them."""
+    kinds = kinds or ERRORS
+    points = [(scenario, call) for scenario in SCENARIOS for call in calls[scenario]]
     return [{"scenario": scenario, "point": call.number, "what": call.what, "call": call.name,
-             "fault": fault}
-            for scenario in SCENARIOS for call in calls[scenario] for fault in ERRORS]
+             "fault": kinds[(turn + i) % len(kinds)]}
+            for turn, (scenario, call) in enumerate(points) for i in range(len(kinds))]
 
 
 def pairs(number, seed):
