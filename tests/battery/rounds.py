@@ -65,8 +65,10 @@ class Battery:
     @staticmethod
     def was_met(job, answer):
         calls = [Call(line) for line in answer["calls"]]
-        met = [c for c in calls if c.number == job["point"]]
-        if not met or not met[0].result.startswith(("killed", "made", "torn")):
+        stays = job["fault"].endswith("+")
+        met = [c for c in calls if c.result.startswith(("killed", "made", "torn")) and
+               (c.number == job["point"] or stays and c.number > job["point"])]
+        if not met:
             answer["lost"].append("the fault was not met: %s" % (answer["calls"][-1:] or "no call"))
 
     def calls(self, scenario):
