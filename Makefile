@@ -70,7 +70,7 @@ SELFTEST_OBJ := $(filter-out %/main.o,$(call obj,selftest))
 PROGRAMS := $(BUILD)/nodeprep $(BUILD)/nodeprep-selftest
 
 .DEFAULT_GOAL := all
-.PHONY: all asan deps fakes fuzz fuzz-programs demo test test-unit test-cli lint lint-tidy bench install clean help FORCE
+.PHONY: all asan battery deps fakes fuzz fuzz-programs demo test test-unit test-cli lint lint-tidy bench install clean help FORCE
 
 all: $(PROGRAMS)
 
@@ -136,7 +136,13 @@ $(FAKES):
 	@mkdir -p $(@D)
 	$(Q)$(fake_cc)
 
-fakes: $(FAKES)
+# who lets system calls fail, for tests/battery
+$(BUILD)/fault: tests/battery/fault.c
+	$(say) CC $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g $(WARN) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $<
+
+fakes: $(FAKES) $(BUILD)/fault
 
 unit-programs: fakes $(addprefix $(BUILD)/unit/,$(UNIT) $(UNIT_TOOLS))
 
@@ -181,6 +187,13 @@ test: deps
 	$(Q)$(MAKE) all asan
 	$(Q)$(MAKE) SANITIZE=1 BUILD=$(BUILD)/asan unit-programs
 	$(Q)tests/run $(BUILD)
+
+# every fault of the battery takes hours: BATTERY_ROUNDS=all
+BATTERY_ROUNDS ?= 200
+battery: deps
+	$(Q)$(MAKE) all asan
+	$(Q)$(MAKE) SANITIZE=1 BUILD=$(BUILD)/asan fakes
+	$(Q)tests/battery/battery $(BUILD) --rounds $(BATTERY_ROUNDS) $(if $(SEED),--seed $(SEED))
 
 lint: deps
 	$(Q)BUILD=$(BUILD) tests/lint/run
@@ -246,6 +259,7 @@ help:
 ## make deps     install the Debian packages that building and testing need
 ## make demo     set everything up and show the main job on a simulated node
 ## make test     set everything up and run every test that needs no hardware
+## make battery  BATTERY_ROUNDS=200|all SEED=: SIGKILL, full and broken disks, two runs at once
 ## make fuzz     FUZZ_SECONDS=60: the parsers and the plan with libFuzzer
 ## make lint     clang-format, clang-tidy, cppcheck, shellcheck, codespell, man pages, layering
 ## make bench    ratios against the tools of the guide; writes build/bench.json

@@ -144,6 +144,11 @@ const char *np_action_id(const struct np_action *a)
 	return "internal";
 }
 
+bool np_action_is_in_effect(const struct np_action *a)
+{
+	return a->status == NP_STATUS_DONE || (a->status == NP_STATUS_FAILED && a->in_place);
+}
+
 bool np_action_cuts_netdev(const struct np_action *a)
 {
 	return a->kind == NP_ACTION_ADDR_DEL || a->kind == NP_ACTION_MODE ||

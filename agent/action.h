@@ -59,6 +59,9 @@ struct np_action {
 	char *made_dir; /* the uppermost folder that has to be made for it, NULL = none */
 	char *drop_dir; /* the undo of that: goes with the file, where it is empty then */
 
+	/* NP_STATUS_FAILED, and yet it stands as it would after it: a file is in its place, and
+	 * its folder could not be synced; the mode is set, and the MTU is not */
+	bool in_place;
 	char failure_code[48], failure_hint[240];
 	char *failure; /* why it failed, when the run went on all the same; not journalled */
 };
@@ -79,6 +82,9 @@ int np_actions_move(struct np_actions *to, struct np_actions *from) np_must_chec
 /* The action that takes @a back; a deep copy. Returns 0 or -ENOMEM. Pure. */
 int np_action_invert(const struct np_action *a, struct np_action *out) np_must_check;
 void np_action_done(struct np_action *a);
+
+/* Did it change something that is to be taken back: done, or failed and in place? Pure. */
+bool np_action_is_in_effect(const struct np_action *a);
 
 /* May it cut what runs over its netdev? Adding an address or bringing a netdev up does not. */
 bool np_action_cuts_netdev(const struct np_action *a);

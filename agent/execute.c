@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/now.h"
 #include "base/child.h"
 #include "base/log.h"
 #include "modules/gdrdrv.h"
@@ -67,6 +68,23 @@ void np_take_originals(struct np_actions *actions, size_t from)
 		if (files[i].path)
 			take_original(&actions->v[from + i], &files[i]);
 	targets_done(files, actions->n - from);
+}
+
+void np_sweep(const struct np_actions *actions, struct np_now *now)
+{
+	for (size_t k = 0; k < actions->n; k++)
+		if (actions->v[k].kind == NP_ACTION_GDRDRV_NODE)
+			np_gdrdrv_sweep();
+	for (size_t i = 0; i < now->n_files; i++) {
+		struct np_target_file *f = &now->files[i];
+
+		for (size_t k = 0; k < actions->n; k++)
+			if (actions->v[k].kind == NP_ACTION_FILE && actions->v[k].made_dir &&
+			    np_streq(actions->v[k].path, f->path))
+				f->drop_dir = actions->v[k].made_dir;
+		np_target_file_sweep(f);
+		f->drop_dir = NULL;
+	}
 }
 
 static const struct np_file_attr *attr_of(const struct np_action *a)
@@ -164,6 +182,23 @@ static bool is_tolerated(const struct np_action *a, const struct np_err *err)
 	return a->kind == NP_ACTION_FILE && (a->user || np_streq(err->code, "file.refused"));
 }
 
+/* An action that failed may have come far enough to be taken back with the others; what it
+ * left half-made goes at once. A module that does not come up is left to the kernel. */
+static void look_at_failed(struct np_action *a, const struct np_err *err)
+{
+	const struct np_actions one = { a, 1 };
+	np_auto_now struct np_now now = { 0 };
+	struct np_err why = { 0 };
+
+	/* refused is not touched; a home that does not answer is not asked again */
+	if (a->kind == NP_ACTION_MODULE ||
+	    (err && (np_streq(err->code, "file.refused") || np_streq(err->code, "file.timeout"))) ||
+	    np_now_observe(&one, &now, &why) < 0)
+		return;
+	a->in_place = np_now_is_after(&now, a);
+	np_sweep(&one, &now);
+}
+
 /* Notes how it ended; < 0 when that ends the run. */
 static int note_result(struct np_action *a, int r, struct np_err *err)
 {
@@ -173,6 +208,7 @@ static int note_result(struct np_action *a, int r, struct np_err *err)
 		return 0;
 	}
 	a->status = NP_STATUS_FAILED;
+	look_at_failed(a, err);
 	if (err && is_tolerated(a, err)) {
 		free(a->failure);
 		a->failure = strdup(err->message);
@@ -261,6 +297,16 @@ static bool is_untouched_since(const struct np_action *a)
 	return same;
 }
 
+/* The undo failed. Did it come far enough? */
+static bool is_as_before(struct np_action *a)
+{
+	const struct np_actions one = { a, 1 };
+	np_auto_now struct np_now now = { 0 };
+	struct np_err why = { 0 };
+
+	return np_now_observe(&one, &now, &why) == 0 && np_now_is_before(&now, a);
+}
+
 size_t np_rollback(struct np_netlink *nl, struct np_actions *actions, struct np_err *err)
 {
 	size_t lost = 0;
@@ -272,7 +318,7 @@ size_t np_rollback(struct np_netlink *nl, struct np_actions *actions, struct np_
 		int r;
 
 		/* a module stays loaded: taking it away could take a stack down */
-		if (a->status != NP_STATUS_DONE || (a->kind == NP_ACTION_MODULE && a->to_value))
+		if (!np_action_is_in_effect(a) || (a->kind == NP_ACTION_MODULE && a->to_value))
 			continue;
 		if (a->kind == NP_ACTION_FILE && !is_untouched_since(a))
 			r = np_err_set(&why, -ESTALE, "file.write",
@@ -285,10 +331,13 @@ size_t np_rollback(struct np_netlink *nl, struct np_actions *actions, struct np_
 		/* the netdev went, and with it what was set on it */
 		if (r == -ENODEV && a->kind != NP_ACTION_FILE)
 			r = 0;
-		if (r == 0) {
-			a->status = NP_STATUS_UNDONE;
+		if (r == 0 || is_as_before(a)) {
+			if (a->status == NP_STATUS_DONE)
+				a->status = NP_STATUS_UNDONE;
+			a->in_place = false;
 			continue;
 		}
+		a->status = NP_STATUS_DONE;
 		np_error("cannot undo %s %s: %s", np_action_id(a), np_action_target(a),
 			 why.message);
 		if (lost++ == 0 && err)

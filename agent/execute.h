@@ -3,6 +3,7 @@
 #define NP_AGENT_EXECUTE_H
 
 #include "agent/action.h"
+#include "agent/now.h"
 
 /* The only code that changes the system. */
 
@@ -26,10 +27,14 @@ void np_take_originals(struct np_actions *actions, size_t from);
 int np_execute(struct np_netlink *nl, struct np_actions *actions, size_t from,
 	       struct np_err *err) np_must_check;
 
+/* Removes what lies about of the files of @actions, seen in @now, and of gdrdrv's node:
+ * temporary ones, and folders that were made for a file that never came. Never fails. */
+void np_sweep(const struct np_actions *actions, struct np_now *now);
+
 /*
- * Takes every done action back, last first, and marks it undone. Goes on past
- * what cannot be undone. A loaded module stays. Returns how many could not; the first
- * reason is in @err.
+ * Takes every action back that is in effect, last first, and marks it undone; one that failed
+ * stays failed. Goes on past what cannot be undone, which is marked done. A loaded module stays.
+ * Returns how many could not; the first reason is in @err.
  */
 size_t np_rollback(struct np_netlink *nl, struct np_actions *actions, struct np_err *err);
 

@@ -319,7 +319,7 @@ int np_record_merge(struct np_actions *base, const struct np_actions *run, struc
 		const struct np_action *a = &run->v[i];
 		int r;
 
-		if (a->status != NP_STATUS_DONE)
+		if (!np_action_is_in_effect(a))
 			continue;
 		if (!is_addr(a))
 			r = merge_one(base, a, err);
@@ -373,6 +373,21 @@ static bool is_gone(const struct np_now *now, const struct np_action *a)
 	       a->kind != NP_ACTION_GDRDRV_NODE && !np_netdevs_find(&now->netdevs, a->ifname);
 }
 
+/* An MTU was set before the mode, and was taken back without it: what the mode found then is
+ * not what there was before. */
+static void take_mtu_before(const struct np_actions *list, size_t index, struct np_actions *out)
+{
+	struct np_action *mode = &out->v[out->n - 1];
+
+	for (size_t i = 0; i < out->n; i++)
+		if (out->v[i].kind == NP_ACTION_MTU && np_streq(out->v[i].ifname, mode->ifname))
+			return;
+	for (size_t i = index; i-- > 0;)
+		if (list->v[i].kind == NP_ACTION_MTU && np_streq(list->v[i].ifname, mode->ifname) &&
+		    list->v[i].to_value == mode->old_mtu)
+			mode->old_mtu = list->v[i].from_value;
+}
+
 /* The chain from @first to @last as one change, or for an address as its first and last step. */
 static int add_span(const struct np_actions *list, const struct np_now *now, size_t first,
 		    size_t last, struct np_actions *out)
@@ -400,9 +415,11 @@ static int add_span(const struct np_actions *list, const struct np_now *now, siz
 		if (copy_buf(&e->new_content, &b->new_content) < 0)
 			return -ENOMEM;
 	}
-	/* the mode is set, and then the MTU: it may have ended between the two */
-	if (a->kind == NP_ACTION_MODE)
+	if (a->kind == NP_ACTION_MODE) {
+		/* the mode is set, and then the MTU: it may have ended between the two */
 		out->v[n].restore_mtu = np_netdevs_find(&now->netdevs, a->ifname)->mtu;
+		take_mtu_before(list, first, out);
+	}
 	if (np_action_is_void(&out->v[n]))
 		drop(out, n);
 	return 0;

@@ -259,7 +259,7 @@ int np_revert(const struct np_revert_options *options, struct np_result *result)
 	if (r < 0)
 		give_up(&rv);
 	for (size_t i = 0; r == 0 && i < result->actions.n; i++)
-		result->changed |= result->actions.v[i].status == NP_STATUS_DONE;
+		result->changed |= np_action_is_in_effect(&result->actions.v[i]);
 	if (r == 0)
 		result->exit = options->dry_run || np_result_ready(result) ? NP_EXIT_READY :
 									     NP_EXIT_NOT_READY;

@@ -109,21 +109,6 @@ bool np_run_is_overdue(const struct np_run *run)
 	return run->found && run->old.deadline_ms && !np_run_is_pending(run);
 }
 
-/* What lies about of the files that it was at: temporary ones, and folders for nothing. */
-static void sweep(const struct np_actions *actions, struct np_now *now)
-{
-	for (size_t i = 0; i < now->n_files; i++) {
-		struct np_target_file *f = &now->files[i];
-
-		for (size_t k = 0; k < actions->n; k++)
-			if (actions->v[k].kind == NP_ACTION_FILE && actions->v[k].made_dir &&
-			    np_streq(actions->v[k].path, f->path))
-				f->drop_dir = actions->v[k].made_dir;
-		np_target_file_sweep(f);
-		f->drop_dir = NULL;
-	}
-}
-
 int np_run_carry(const struct np_run *run, struct np_actions *out, struct np_err *err)
 {
 	np_auto_now struct np_now now = { 0 };
@@ -132,7 +117,7 @@ int np_run_carry(const struct np_run *run, struct np_actions *out, struct np_err
 	if (r < 0)
 		return r;
 	if (!run->look_only)
-		sweep(&run->old.actions, &now);
+		np_sweep(&run->old.actions, &now);
 	return np_actions_net(&run->old.actions, &now, out) < 0 ? np_err_nomem(err) : 0;
 }
 
@@ -269,7 +254,7 @@ void np_run_drop(struct np_run *run, const struct np_actions *actions)
 	bool any = false;
 
 	for (size_t i = 0; i < actions->n; i++)
-		any |= actions->v[i].status == NP_STATUS_DONE;
+		any |= np_action_is_in_effect(&actions->v[i]);
 	memcpy(run->record.run, run->run, sizeof(run->run));
 	if (!any)
 		np_state_remove(NP_STATE_JOURNAL);

@@ -259,23 +259,27 @@ int np_file_sweep_temp(int dirfd, const char *name)
 {
 	int removed = 0, fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_closedir_ DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	bool others = true;
 	char prefix[300];
 	struct dirent *entry;
+	struct stat st;
 
 	if (!dir) {
 		if (fd >= 0)
 			close(fd);
 		return 0;
 	}
+	/* it was killed after it had given the file away, or before; where nobody else can make
+	 * one, any of that name is ours */
+	if (fstat(dirfd, &st) == 0)
+		others = st.st_uid != geteuid() || (st.st_mode & 022);
 	snprintf(prefix, sizeof(prefix), ".%s" TEMP_MARK, name);
 	while ((entry = readdir(dir))) {
-		struct stat st;
-
 		if (!np_starts_with(entry->d_name, prefix) ||
 		    strlen(entry->d_name) != strlen(prefix) + 6)
 			continue;
 		if (fstatat(dirfd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-		    S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+		    S_ISREG(st.st_mode) && (!others || st.st_uid == geteuid()) &&
 		    unlinkat(dirfd, entry->d_name, 0) == 0)
 			removed++;
 	}

@@ -93,7 +93,8 @@ static int set_attr(int fd, const struct np_file_attr *attr)
 	return has_attr(&st, attr) ? 0 : -EIO;
 }
 
-/* Leftovers of a killed run; nobody but root makes names here. */
+/* Leftovers of a killed run: a node, or what it had just replaced by one. Nobody but root makes
+ * names here. */
 static void sweep(int dev_fd)
 {
 	int fd = openat(dev_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -107,7 +108,7 @@ static void sweep(int dev_fd)
 
 		if (np_starts_with(entry->d_name, TEMP) && strlen(entry->d_name) == TEMP_LEN &&
 		    fstatat(dev_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-		    S_ISCHR(st.st_mode))
+		    !S_ISDIR(st.st_mode) && st.st_uid == 0)
 			unlinkat(dev_fd, entry->d_name, 0);
 	}
 }
@@ -287,6 +288,14 @@ int np_gdrdrv_make_node(int node_major, const struct np_file_attr *attr, enum np
 	np_err_set(err, -EAGAIN, "gdrdrv.node_busy", DEV_DIR "/" NAME " changes while it is made");
 	np_err_hint(err, "find out what else makes " DEV_DIR "/" NAME ", and try again");
 	return -EAGAIN;
+}
+
+void np_gdrdrv_sweep(void)
+{
+	_cleanup_close_ int dev_fd = open_dev(NULL);
+
+	if (dev_fd >= 0)
+		sweep(dev_fd);
 }
 
 int np_gdrdrv_remove_node(int node_major, struct np_err *err)

@@ -368,9 +368,10 @@ static void test_sweep(void **state)
 	}
 	put(".conf.nodeprep-abc123", "x", 0600);
 	put(".conf.nodeprep-zzzzzz", "x", 0600);
-	if (geteuid() == 0) { /* somebody else's is not ours to remove */
+	if (geteuid() == 0) { /* where others can make one, theirs is not ours to remove */
 		put(".conf.nodeprep-others", "x", 0600);
 		assert_int_equal(fchownat(dir, ".conf.nodeprep-others", 12345, 0, 0), 0);
+		assert_int_equal(fchmod(dir, 0777), 0);
 	}
 	assert_int_equal(np_file_sweep_temp(dir, "conf"), 2);
 	assert_int_equal(np_file_sweep_temp(dir, "conf"), 0);
@@ -378,6 +379,9 @@ static void test_sweep(void **state)
 		assert_int_equal(faccessat(dir, kept[i], F_OK, AT_SYMLINK_NOFOLLOW), 0);
 	assert_int_equal(count_entries(), NP_ARRAY_SIZE(kept) + (geteuid() == 0));
 	assert_int_equal(np_file_sweep_temp(-1, "conf"), 0);
+	/* killed after it had given the file to its owner */
+	assert_int_equal(fchmod(dir, 0755), 0);
+	assert_int_equal(np_file_sweep_temp(dir, "conf"), geteuid() == 0);
 }
 
 int main(void)
