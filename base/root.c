@@ -7,6 +7,7 @@
 #include <nss.h>
 #include <pwd.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/str.h"
@@ -29,16 +30,44 @@ static void use_files_alone(void)
 	endgrent();
 }
 
+static bool entered;
+
+bool np_root_entered(void)
+{
+	return entered;
+}
+
+/* The root of a system that runs: what is done to it has a journal, and this has none. In a
+ * container or chroot in which an image is built nothing was booted. The folder is that of
+ * sd_booted(3). */
+static bool is_live_root(int fd)
+{
+	struct stat dir, root;
+
+	return fstat(fd, &dir) == 0 && stat("/", &root) == 0 && dir.st_dev == root.st_dev &&
+	       dir.st_ino == root.st_ino && access("/run/systemd/system", F_OK) == 0;
+}
+
 int np_root_enter(const char *dir, struct np_err *err)
 {
 	_cleanup_close_ int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	char shown[160];
 	int num;
 
+	if (fd >= 0 && is_live_root(fd)) {
+		np_err_set(err, -EINVAL, "image.root",
+			   "--root %s: that is the running system, not a tree",
+			   np_printable(dir, shown, sizeof(shown)));
+		np_err_hint(err, "leave --root out, or name the directory that the image's tree "
+				 "begins with");
+		return -EINVAL;
+	}
 	if (fd >= 0)
 		use_files_alone();
-	if (fd >= 0 && fchdir(fd) == 0 && chroot(".") == 0 && chdir("/") == 0)
+	if (fd >= 0 && fchdir(fd) == 0 && chroot(".") == 0 && chdir("/") == 0) {
+		entered = true;
 		return 0;
+	}
 	num = -errno;
 	np_printable(dir, shown, sizeof(shown));
 	if (num == -EPERM) {
