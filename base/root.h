@@ -11,7 +11,7 @@
  * ".." then stays inside, and users and groups are those of its /etc/passwd and /etc/group
  * alone: no library of the tree is loaded to look them up. Returns 0, or a negative errno
  * with message: -EPERM with "privilege.root", else "image.root" (also where @dir is the root
- * of the system that runs). */
+ * of the system that runs, or its databases are no regular files of a sane size). */
 int np_root_enter(const char *dir, struct np_err *err) np_must_check;
 /* Did it? Links of a /proc that is mounted in the tree (/proc/1/root) still lead out. */
 bool np_root_entered(void);

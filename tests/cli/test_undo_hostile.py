@@ -193,19 +193,26 @@ def test_a_home_that_still_is_the_one(node, script):
 
 # ---- a full disk ----
 
-@pytest.mark.parametrize("pages", range(0, 8))
-def test_a_full_disk(node, pages):
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("pages", range(0, 14))
+def test_a_full_disk(node, pages, last):
     """The journal has no room, or the record behind it: all of the way back, or none of it."""
     one = node("guide.ini")
     one.shell("mkdir -p %s && mount -t tmpfs -o size=1M,mode=700 tmpfs %s" % (DIR, DIR))
     before = snapshot(one)
     one.write("/etc/nccl.conf", "# " + 9000 * "x" + "\n")
     one.apply("--user", "alice")
+    if last:
+        first = snapshot(one)
+        one.write("/root/.nccl.conf", "# " + 9000 * "y" + "\n")
+        one.json("apply", "--ip", IP, "--ip", "10.0.0.51/24", *QUICK, rc=0)
     applied = snapshot(one)
     one.shell("cat /dev/zero >%s/full; truncate -s -%d %s/full" % (DIR, 4096 * pages, DIR))
     record = one.read(RECORD)
-    done = revert(one, rc=None)
-    if done.rc == 0:
+    done = revert(one, *["--last"] if last else [], rc=None)
+    if done.rc == 0 and last:
+        assert one.ipv4() == [IP] and snapshot(one)["links"] == first["links"]
+    elif done.rc == 0:
         assert one.read("/etc/nccl.conf") and one.ipv4() == []
     else:
         assert done.rc in (3, 4) and done.error["code"] == "state.unwritable", done
@@ -214,6 +221,7 @@ def test_a_full_disk(node, pages):
     one.text("rm", DIR + "/full")
     revert(one)
     one.text("rm", "/etc/nccl.conf")
+    one.run("rm", "/root/.nccl.conf")
     assert snapshot(one) == before
 
 

@@ -11,10 +11,10 @@
 . "${VM_LIB:-/vm/lib.sh}"
 loaded() { cut -d' ' -f1 /proc/modules | sort; }
 # more_than LIST: modules that are there now and were not in LIST
-more_than() { loaded | comm -13 "$1" -; }
+more_than() { loaded | grep -vxFf "$1" || :; }
 files() { (cd / && find etc root home var/lib -xdev ! -path "etc/nodeprep/conf.d*" ! -path "var/lib/nodeprep*" \
 	-exec stat -c "%n %F %a %u %g %y" {} + | grep -v " directory " | sort
-	find etc root home -xdev -type f -exec md5sum {} + | sort); }
+	find etc root home -xdev -type f -exec busybox md5sum {} + | sort); }
 netdev() { ip -o addr show ib0 | sed "s/valid_lft.*//" && cat /sys/class/net/ib0/{mode,mtu,flags}; }
 
 export NODEPREP_LOADS=1
