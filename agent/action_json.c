@@ -310,9 +310,10 @@ static int decode_bool(const json_t *object, const char *key, bool *out)
 
 static bool is_our_modulefile(const struct np_action *a)
 {
-	return np_ucx_modulefile_ok(a->path) &&
-	       (!a->had_old || np_ucx_is_ours(a->old_content.data)) &&
-	       (!a->has_new || np_ucx_is_ours(a->new_content.data));
+	const char *old = a->old_content.data, *new = a->new_content.data;
+
+	return np_ucx_modulefile_ok(a->path) && (!a->had_old || (old && np_ucx_is_ours(old))) &&
+	       (!a->has_new || (new &&np_ucx_is_ours(new)));
 }
 
 /* It will be acted upon: none but the files that nodeprep writes. */

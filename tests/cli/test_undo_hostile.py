@@ -92,6 +92,7 @@ def test_the_seal_of_these_tests_is_right(guide):
     "files[-1].update(path='/etc/nccl.conf/')",
     "files[-1].update(path='//etc/nccl.conf')",
     "files[-1].update(path='/etc/nccl.conf\\0')",
+    "files[-1].update(path='/etc/site/ucx.lua', new={'hex': ''})",
     "files[-1].update(made_dir='/')",
     "files[-1].update(made_dir='/tmp')",
     "files[-1].update(path='/tmp/theirs/ucx.lua', new={'text': 'theirs\\n'})",

@@ -15,7 +15,7 @@ more_than() { loaded | grep -vxFf "$1" || :; }
 files() { (cd / && find etc root home var/lib -xdev ! -path "etc/nodeprep/conf.d*" ! -path "var/lib/nodeprep*" \
 	-exec stat -c "%n %F %a %u %g %y" {} + | grep -v " directory " | sort
 	find etc root home -xdev -type f -exec busybox md5sum {} + | sort); }
-netdev() { ip -o addr show ib0 | sed "s/valid_lft.*//" && cat /sys/class/net/ib0/{mode,mtu,flags}; }
+netdev() { ip -o addr show ib0 | sed "s/ tentative//; s/valid_lft.*//" && cat /sys/class/net/ib0/{mode,mtu,flags}; }
 
 export NODEPREP_LOADS=1
 softib_node
@@ -43,9 +43,9 @@ is_live ib_ipoib || fail "ib_ipoib was taken away"
 while read -r module; do
 	[ ! -e "/sys/module/$module" ] || check_is warn revert.module_kept "$module" "it stays loaded"
 done <"$WORK/ours"
-# beyond them what they need: it came with them, and stays (ib_cm, rdma_cm, iw_cm)
+# beyond them what they need: it came with them, and stays
 left=$(more_than "$WORK/modules" | tr '\n' ' ')
-[ "$left" = "ib_cm ib_ipoib iw_cm rdma_cm " ] || fail "left behind: $left"
+[ "$left" = "configfs ib_cm ib_ipoib iw_cm rdma_cm " ] || fail "left behind: $left"
 files | diff "$WORK/files" - || fail "files are not as they were"
 [ -z "$(ip -o -4 addr show ib0)" ] || fail "ib0 still has an address"
 [ "$(($(cat /sys/class/net/ib0/flags) & 1))" = 0 ] || fail "ib0 is still up"
@@ -65,6 +65,7 @@ chmod 0640 /etc/nccl.conf
 chown 1000:1000 /etc/nccl.conf
 touch -d "2020-02-03 04:05:06" /etc/nccl.conf
 wait_for 10 running ib0
+wait_for 10 sh -c "! ip addr show ib0 | grep -q tentative"
 files >"$WORK/files"
 netdev >"$WORK/netdev"
 loaded >"$WORK/modules"
