@@ -5,9 +5,10 @@ import json
 
 import pytest
 from helpers import IP, NODEPREP, QUICK
-from test_confirm import guards
+from test_confirm import GUARD, guards, is_taken_back, wait_until
+from test_in_use import hold
 from test_revert import JOURNAL, RECORD, revert, run_python, snapshot
-from test_state import kill_at
+from test_state import kill_at, reboot
 
 DIR = "/var/lib/nodeprep"
 # the checksum as the documents have it: CRC-32C of the compact, sorted text
@@ -243,6 +244,73 @@ def test_a_home_without_room(node):
     one.text("rm", "/home/alice/full")
     revert(one)
     assert one.read("/home/alice/.nccl.conf") == old
+
+
+# ---- running jobs ----
+
+def test_a_job_runs(guide):
+    """Nothing is taken from under it, neither of the whole nor of the last run."""
+    before = snapshot(guide)
+    guide.apply()
+    held = hold(guide)
+    applied = snapshot(guide)
+    for argv in ([], ["--last"], ["--dry-run"]):
+        done = revert(guide, *argv, rc=3)
+        assert done.error["code"] == "netdev.in_use" and "(solver)" in done.error["message"]
+        assert snapshot(guide) == applied and guide.read(JOURNAL) is None
+    done = revert(guide, "--force")
+    done.check("netdev.in_use", "ib0")
+    assert snapshot(guide) == before
+    assert revert(guide).doc["actions"] == []
+    guide.kill(held)
+
+
+def test_a_job_runs_when_a_killed_run_is_found(guide):
+    """The refusal leaves the journal of that run as it was."""
+    before = snapshot(guide)
+    kill_at(guide, "renameat", 5, "apply", "--ip", IP, *QUICK)
+    held = hold(guide)
+    journal = guide.read(JOURNAL)
+    assert journal and guide.ipv4() == [IP]
+    assert revert(guide, rc=3).error["code"] == "netdev.in_use"
+    assert guide.read(JOURNAL) == journal
+    guide.kill(held)
+    guide.wait(held)
+    revert(guide)
+    assert snapshot(guide) == before
+
+
+def test_nobody_confirmed_and_a_job_runs(guide):
+    """Who asks for --confirm wants it back whatever runs: the way in may be gone."""
+    before = snapshot(guide)
+    guide.apply("--confirm", "600")
+    held = hold(guide)
+    guide.text("pkill", "-TERM", "-x", GUARD)
+    is_taken_back(guide)
+    assert snapshot(guide) == before
+    guide.kill(held)
+    wait_until(guide, "! pgrep -x " + GUARD)
+
+
+# ---- boots ----
+
+@pytest.mark.parametrize("verb", ["confirm", "revert", "apply"])
+def test_the_journal_of_a_boot_with_a_longer_uptime(guide, verb):
+    """Its time lies ahead of this boot's clock, and is not this boot's: nobody waits for it."""
+    before = snapshot(guide)
+    guide.apply("--confirm", "86400")
+    guide.text("pkill", "-KILL", "-x", GUARD)
+    # that boot ended with all that the kernel held
+    guide.text("ip", "addr", "flush", "dev", "ib0")
+    guide.text("ip", "link", "set", "ib0", "down")
+    reboot(guide)
+    done = guide.json(verb, *["--ip", IP, *QUICK] if verb == "apply" else [],
+                      rc=4 if verb == "confirm" else 0)
+    if verb == "apply":
+        done.check("confirm.expired", "node")
+        assert guide.ipv4() == [IP]
+        revert(guide)
+    assert snapshot(guide) == before
 
 
 # ---- arguments ----

@@ -35,6 +35,15 @@ case $STAGE in
 	nodeprep_json 0 revert
 	files_are before
 	unconfirmed
+	say "the clock of the day jumps, forwards and back: the time to confirm is another one"
+	for jump in "+3 hours" "-6 hours" "+3 hours"; do
+		date -s "$jump"
+		sleep 6 # the guard looks every 5 s
+		nodeprep_json 3 apply --ip "$IP" --no-selftest
+		holds '.error.code == "confirm.waiting"'
+		pgrep -x nodeprep-guard >/dev/null || fail "nobody waits any more"
+	done
+	files_are ours
 	reboot_node
 	;;
 2)
