@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/action.h"
+#include "agent/facts.h"
 
 static const char *const kinds[] = { "mode",	    "mtu",    "link",	     "address_add",
 				     "address_del", "module", "gdrdrv_node", "file" };
@@ -65,6 +66,8 @@ static int decode_text(const json_t *object, const char *key, char **out)
 	if (!value || json_is_null(value))
 		return 0;
 	if (json_is_string(value)) {
+		if (strlen(json_string_value(value)) != json_string_length(value))
+			return -EINVAL;
 		*out = strdup(json_string_value(value));
 		return *out ? 0 : -ENOMEM;
 	}
@@ -305,6 +308,24 @@ static int decode_bool(const json_t *object, const char *key, bool *out)
 	return 0;
 }
 
+static bool is_our_modulefile(const struct np_action *a)
+{
+	const char *old = a->old_content.data, *new = a->new_content.data;
+
+	return np_ucx_modulefile_ok(a->path) && (!a->had_old || (old && np_ucx_is_ours(old))) &&
+	       (!a->has_new || (new &&np_ucx_is_ours(new)));
+}
+
+/* It will be acted upon: none but the files that nodeprep writes. */
+static bool is_target(const struct np_action *a)
+{
+	_cleanup_free_ char *in_home = a->user ? np_asprintf("%s/.nccl.conf", a->home) : NULL;
+
+	if (a->user)
+		return in_home && np_streq(a->path, in_home);
+	return np_is_etc_target(a->path) || is_our_modulefile(a);
+}
+
 static int decode_file(const json_t *object, struct np_action *a)
 {
 	json_int_t mode;
@@ -316,7 +337,6 @@ static int decode_file(const json_t *object, struct np_action *a)
 		r = decode_text(object, "home", &a->home);
 	if (r < 0)
 		return r;
-	/* it will be acted upon: an absolute path, and a user has a home */
 	if (!a->path || a->path[0] != '/' || !a->user != !a->home ||
 	    decode_u32(object, "uid", &a->uid) < 0 || decode_u32(object, "gid", &a->gid) < 0 ||
 	    decode_bool(object, "had_old", &a->had_old) < 0 ||
@@ -335,7 +355,9 @@ static int decode_file(const json_t *object, struct np_action *a)
 		r = decode_dir(object, "drop_dir", a->path, &a->drop_dir);
 	if (r == 0)
 		r = decode_bytes(json_object_get(object, "old"), &a->old_content);
-	return r < 0 ? r : decode_bytes(json_object_get(object, "new"), &a->new_content);
+	if (r == 0)
+		r = decode_bytes(json_object_get(object, "new"), &a->new_content);
+	return r == 0 && !is_target(a) ? -EINVAL : r;
 }
 
 static json_t *encode_attr(const struct np_file_attr *attr)

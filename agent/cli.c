@@ -353,6 +353,12 @@ static int check_owner(const struct np_cli *cli, const int *used, struct np_err 
 		np_err_hint(err, "ask for one at a time");
 		return -EINVAL;
 	}
+	if (cli->root && cli->confirm_s) {
+		np_err_set(err, -EINVAL, "usage.value",
+			   "--confirm cannot be had with --root: a tree has no run to take back");
+		np_err_hint(err, "leave --confirm out");
+		return -EINVAL;
+	}
 	if (cli->args.n && !*cli->verb->arguments) {
 		char shown[80];
 

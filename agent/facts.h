@@ -90,6 +90,9 @@ enum np_observe_scope {
  * answer (exit 3), -EBADMSG for one that is faulty (exit 2). */
 int np_observe(struct np_config *cfg, enum np_observe_scope scope, struct np_facts *facts,
 	       struct np_err *err) np_must_check;
+/* Is it one of the files in /etc that nodeprep may write? The modulefile has its place by the
+ * configuration, and homes have theirs by the password database. */
+bool np_is_etc_target(const char *path);
 /* The part of it that reads the files, in homes and in /etc. */
 int np_facts_observe_files(const struct np_config *cfg, struct np_facts *facts,
 			   struct np_err *err) np_must_check;

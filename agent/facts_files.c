@@ -9,6 +9,29 @@
 #include "base/trust.h"
 #include "base/user.h"
 
+static const struct {
+	enum np_file_role role;
+	const char *path;
+} etc[] = {
+	{ NP_ROLE_NCCL_ETC, "/etc/nccl.conf" },
+	{ NP_ROLE_PROFILE_SH, "/etc/profile.d/nodeprep-ucx.sh" },
+	{ NP_ROLE_PROFILE_CSH, "/etc/profile.d/nodeprep-ucx.csh" },
+	{ NP_ROLE_UCX_ENV, "/etc/nodeprep/ucx.env" },
+	{ NP_ROLE_MODULES_LOAD, "/etc/modules-load.d/nodeprep.conf" },
+	{ NP_ROLE_MODPROBE, "/etc/modprobe.d/nodeprep.conf" },
+	{ NP_ROLE_LIMITS, NP_LIMITS_OURS },
+	{ NP_ROLE_DASK_YAML, "/etc/dask/nodeprep.yaml" },
+	{ NP_ROLE_DASK_ENV, "/etc/nodeprep/dask.env" },
+};
+
+bool np_is_etc_target(const char *path)
+{
+	for (size_t i = 0; i < NP_ARRAY_SIZE(etc); i++)
+		if (np_streq(etc[i].path, path))
+			return true;
+	return false;
+}
+
 static struct np_file_fact *add_file(struct np_facts *facts, enum np_file_role role)
 {
 	struct np_file_fact *v = reallocarray(facts->files, facts->n_files + 1, sizeof(*v));
@@ -119,21 +142,6 @@ static int observe_modulefiles(const struct np_config *cfg, struct np_facts *fac
 
 int np_facts_observe_files(const struct np_config *cfg, struct np_facts *facts, struct np_err *err)
 {
-	static const struct {
-		enum np_file_role role;
-		const char *path;
-	} etc[] = {
-		{ NP_ROLE_NCCL_ETC, "/etc/nccl.conf" },
-		{ NP_ROLE_PROFILE_SH, "/etc/profile.d/nodeprep-ucx.sh" },
-		{ NP_ROLE_PROFILE_CSH, "/etc/profile.d/nodeprep-ucx.csh" },
-		{ NP_ROLE_UCX_ENV, "/etc/nodeprep/ucx.env" },
-		{ NP_ROLE_MODULES_LOAD, "/etc/modules-load.d/nodeprep.conf" },
-		{ NP_ROLE_MODPROBE, "/etc/modprobe.d/nodeprep.conf" },
-		{ NP_ROLE_LIMITS, NP_LIMITS_OURS },
-		{ NP_ROLE_DASK_YAML, "/etc/dask/nodeprep.yaml" },
-		{ NP_ROLE_DASK_ENV, "/etc/nodeprep/dask.env" },
-	};
-
 	int r = observe_homes(cfg, facts, err);
 
 	if (r < 0)

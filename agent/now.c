@@ -2,10 +2,35 @@
 #include "agent/now.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "agent/execute.h"
+#include "agent/facts.h"
 #include "agent/record.h"
+#include "base/trust.h"
+#include "base/user.h"
+
+static bool is_user_gone(const char *name)
+{
+	np_auto_user struct np_user user = { 0 };
+
+	return np_user_by_name(name, &user, NULL) == -ENOENT;
+}
+
+/* The folder of a modulefile is the site's, and may have been given to others since. */
+static void distrust(struct np_target_file *f)
+{
+	char which[NP_UCX_MODULEFILE_MAX + 1], shown[100];
+
+	if (np_path_trusted(f->path, which, sizeof(which)) != -EPERM)
+		return;
+	f->status = NP_TARGET_REFUSED;
+	f->num = -EPERM;
+	snprintf(f->reason, sizeof(f->reason), "%s can be changed by others than root",
+		 np_printable(which, shown, sizeof(shown)));
+	np_strcpy(f->hint, sizeof(f->hint), "give it to root alone, and run it again");
+}
 
 static int look_at_file(const struct np_action *a, struct np_now *out)
 {
@@ -22,6 +47,11 @@ static int look_at_file(const struct np_action *a, struct np_now *out)
 		return -ENOMEM;
 	out->n_files++;
 	np_target_file_read(v);
+	if (v->in_home)
+		v->user_gone = v->status == NP_TARGET_REFUSED && v->num == -ENOENT &&
+			       is_user_gone(v->user);
+	else if (!np_is_etc_target(v->path))
+		distrust(v);
 	return 0;
 }
 

@@ -233,7 +233,8 @@ static int go(struct revert *rv)
 	np_auto_now struct np_now now = { 0 };
 	int r = collect(rv);
 
-	rv->refused = r == -EPERM;
+	/* what cannot be trusted or read, as in apply */
+	rv->refused = r < 0 && r != -ENOMEM && r != -EINTR;
 	if (r == 0)
 		r = plan(rv, &now, &result->actions,
 			 rv->options->dry_run ? &result->checks : &kept);

@@ -103,6 +103,12 @@ static int revert_file(struct plan *p, const struct np_action *change)
 {
 	const struct np_target_file *f = np_now_file(p->now, change->path);
 
+	if (f && f->user_gone) {
+		keep(p, change, "revert.home_gone",
+		     "nothing needs to be done; if both come back, run it again",
+		     "the user and its home are gone: there is nothing to take back");
+		return 0;
+	}
 	if (!f || f->status == NP_TARGET_REFUSED || f->status == NP_TARGET_UNKNOWN) {
 		np_checks_add(p->checks, "file", change->path, NP_CHECK_FAIL, "revert.file_refused",
 			      f && f->hint[0] ? f->hint : "put that right and run it again",

@@ -6,6 +6,7 @@
 
 #include "agent/target_file.h"
 #include "agent/target_open.h"
+#include "base/root.h"
 
 static int init(struct np_target_file *f, char *path)
 {
@@ -23,6 +24,9 @@ static bool ends_in_name(const char *path)
 
 int np_target_file_init_etc(struct np_target_file *f, const char *path)
 {
+	/* what was made the root of this process is an image all the same */
+	if (np_root_entered())
+		return np_target_file_init_image(f, "/", path);
 	if (!ends_in_name(path))
 		return -EINVAL;
 	return init(f, strdup(path));

@@ -37,6 +37,7 @@ struct np_target_file {
 	struct np_buf content;
 	struct np_file_attr attr; /* of the file that is there */
 	bool network_fs;	  /* the home is on a network file system (C8) */
+	bool user_gone;		  /* np_now: there is no home, nor such a user any more */
 
 	bool want_meta;		  /* np_target_file_read shall fill @meta */
 	struct np_file_meta meta; /* of the file that is there; owned */

@@ -40,6 +40,7 @@ static int open_home(const struct np_target_file *f, struct np_target_look *look
 {
 	_cleanup_close_ int fd = -1;
 	struct stat st;
+	int num;
 
 	if (lstat(f->home, &st) == 0 && S_ISLNK(st.st_mode) && st.st_uid != 0 &&
 	    st.st_uid != f->uid) {
@@ -48,20 +49,21 @@ static int open_home(const struct np_target_file *f, struct np_target_look *look
 				   (unsigned int)st.st_uid);
 		return -1;
 	}
-	fd = open(f->home, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)) {
-		np_target_look_set(look, NP_TARGET_REFUSED, -errno,
+	num = np_target_open_dir(f->home);
+	if (num == -ENOENT || num == -ENOTDIR || num == -ELOOP) {
+		np_target_look_set(look, NP_TARGET_REFUSED, num,
 				   "create the home directory, or mount it",
-				   errno == ENOENT ? "the home directory does not exist" :
-						     "the home is not a directory");
+				   num == -ENOENT ? "the home directory does not exist" :
+						    "the home is not a directory");
 		return -1;
 	}
-	if (fd < 0) {
-		np_target_look_set(look, NP_TARGET_UNKNOWN, -errno,
+	if (num < 0) {
+		np_target_look_set(look, NP_TARGET_UNKNOWN, num,
 				   "let the user read its own home directory",
-				   "the home directory cannot be opened: %s", strerror(errno));
+				   "the home directory cannot be opened: %s", strerror(-num));
 		return -1;
 	}
+	fd = num;
 	if (fstat(fd, &st) < 0 || st.st_uid != f->uid) {
 		np_target_look_set(
 			look, NP_TARGET_REFUSED, -EPERM, "give the home directory to the user",

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "agent/target_open.h"
+#include "base/root.h"
 
 void np_target_look_set(struct np_target_look *look, enum np_target_status status, int num,
 			const char *hint, const char *fmt, ...)
@@ -80,6 +81,23 @@ int np_target_open_beneath(int dirfd, const char *path, int flags)
 	if (errno == ENOSYS || errno == EPERM || errno == EAGAIN)
 		return open_by_steps(dirfd, path, flags);
 	return -errno;
+}
+
+int np_target_open_dir(const char *path)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK;
+	struct open_how how = { .flags = (unsigned int)flags, .resolve = RESOLVE_NO_MAGICLINKS };
+	long fd = syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+
+	if (fd >= 0 || (errno != ENOSYS && errno != EPERM && errno != EAGAIN))
+		return fd >= 0 ? (int)fd : -errno;
+	if (np_root_entered()) {
+		_cleanup_close_ int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+		return root < 0 ? -errno : open_by_steps(root, path + strspn(path, "/"), flags);
+	}
+	fd = open(path, flags);
+	return fd < 0 ? -errno : (int)fd;
 }
 
 static void describe_link(int dirfd, const char *name, struct np_target_look *look)

@@ -24,6 +24,11 @@ struct np_target_look {
  * (-ELOOP for a symlink). */
 int np_target_open_beneath(int dirfd, const char *path, int flags) np_must_check;
 
+/* Opens the directory @path (absolute) through the symlinks that the system has, but through
+ * none of /proc's that lead out of the root (/proc/PID/root, cwd, fd). Returns a descriptor or
+ * a negative errno (-ELOOP for such a link). */
+int np_target_open_dir(const char *path) np_must_check;
+
 /* Looks at @name in @dirfd. @owner: in a home, the only uid that may own it, and the
  * file must have one link; NULL: any owner, any number of links. */
 void np_target_look_at(int dirfd, const char *name, const uid_t *owner,

@@ -12,8 +12,8 @@
 
 /* Reads a whole file of at most @max bytes below @dirfd (AT_FDCWD allowed) into
  * @out (contents replaced). Follows symlinks; for trusted trees such as /sys,
- * /proc and /etc only. Returns 0 or a negative errno (-EFBIG above @max); sets
- * no message, since most callers treat an unreadable attribute as unknown. */
+ * /proc and /etc only. A FIFO is not waited for. Returns 0 or a negative errno (-EFBIG above @max);
+ * sets no message, since most callers treat an unreadable attribute as unknown. */
 int np_file_read_at(int dirfd, const char *path, size_t max, struct np_buf *out) np_must_check;
 
 /* The same from an open descriptor, from where it stands to its end. */

@@ -143,6 +143,11 @@ def test_no_library_of_the_tree_is_loaded(one):
 def test_usage(one):
     done = one.json("apply", "--root", "/tmp/nowhere", rc=2, env=NO_PROC)
     assert done.error["code"] == "image.root" and "/tmp/nowhere" in done.error["message"]
+    # a tree has no run that could be taken back
+    for verb in ("apply", "plan"):
+        done = render(one, "--confirm", "60", verb=verb, rc=2)
+        assert done.error["code"] == "usage.value" and "--confirm" in done.error["message"]
+    assert inside(one, "/etc/nccl.conf") is None
     assert one.json("apply", "--root", "/etc/passwd", rc=2, env=NO_PROC).error["code"] == "image.root"
     assert render(one, user="alice", rc=3).error["code"] == "privilege.root"
     # --config is a file of this system
@@ -150,3 +155,109 @@ def test_usage(one):
     done = render(one, "--config", "/tmp/mine.conf")
     assert sorted(a["target"] for a in done.doc["actions"]) == sorted(UCX)
     assert IP not in str(done.doc)
+
+
+# ---- trees that somebody else made ----
+
+@pytest.mark.parametrize("root", ["/", "//", "/proc/self/root", "/tmp/..", "/tmp/link"])
+def test_the_running_system_is_no_tree(one, root):
+    """It would be changed without a journal. Where nothing was booted it is one: in a container
+    or chroot in which an image is built."""
+    one.shell("ln -s / /tmp/link; mkdir -p /run/systemd/system")
+    one.write("/etc/nodeprep/nodeprep.conf", CONF % "")
+    before = live(one)
+    done = one.json("apply", "--root", root, rc=2, env=NO_PROC)
+    assert done.error["code"] == "image.root" and "running system" in done.error["message"]
+    assert live(one) == before
+    one.text("rmdir", "/run/systemd/system")
+    done = one.json("plan", "--root", root, rc=0)
+    assert "/etc/nccl.conf" in [a["target"] for a in done.doc["actions"]]
+
+
+@pytest.mark.parametrize("script, target", [
+    # /proc of this system is mounted in it, as for a package manager that is run in there
+    ("ln -s /proc/1/root/etc/site etc/profile.d", "/etc/profile.d/nodeprep-ucx.sh"),
+    ("ln -s /proc/1/root/etc/site etc/modules-load.d", "/etc/modules-load.d/nodeprep.conf"),
+    ("mkdir -p etc/security; ln -s /proc/1/root/etc/site etc/security/limits.d",
+     "/etc/security/limits.d/nodeprep.conf"),
+    ("ln -s /proc/1/root/etc/site/made etc/modprobe.d", "/etc/modprobe.d/nodeprep.conf"),
+    ("ln -s /proc/1/root/etc/site/f etc/nccl.conf", "/etc/nccl.conf"),
+    ("rmdir home/bob; ln -s /proc/1/root/etc/site home/bob", "/home/bob/.nccl.conf"),
+    ("mv home h; ln -s /proc/1/root/home home", "/home/bob/.nccl.conf"),
+    # loops
+    ("ln -s profile.d etc/profile.d", "/etc/profile.d/nodeprep-ucx.sh"),
+    ("ln -s /etc/modprobe.d etc/modprobe.d", "/etc/modprobe.d/nodeprep.conf"),
+    ("ln -s ../etc/a etc/b; ln -s b etc/a; ln -s a etc/security",
+     "/etc/security/limits.d/nodeprep.conf"),
+    ("mkfifo etc/nccl.conf", "/etc/nccl.conf"),
+    ("truncate -s 1G etc/nccl.conf", "/etc/nccl.conf"),
+    ("touch etc/profile.d", "/etc/profile.d/nodeprep-ucx.sh"),
+])
+def test_nothing_leads_out_of_it(one, script, target):
+    one.shell("mkdir %s/proc && mount --bind /proc %s/proc" % (IMAGE, IMAGE))
+    # what the links of the tree are to hit
+    one.shell("mkdir -p /etc/site /home/bob; chown 4321 /etc/site /home/bob; echo f >/etc/site/f")
+    assert one.shell("cd %s && %s" % (IMAGE, script)).rc == 0
+    before = live(one)
+    done = render(one, "--user", "bob", rc=1, env={}, timeout=30)
+    assert live(one) == before
+    failed = {c["target"] for c in done.checks(status="fail")}
+    assert target in failed, done
+    # the other files are there
+    assert inside(one, "/etc/nodeprep/ucx.env")
+    again = render(one, "--user", "bob", rc=1, env={}, timeout=30)
+    assert again.doc["changed"] is False and live(one) == before
+
+
+def test_a_tree_whose_etc_is_its_root(one):
+    """It is a link that stays inside, but no folder: said, and no file is written elsewhere."""
+    one.shell("cd %s && mv etc/* . && rmdir etc && ln -s / etc" % IMAGE)
+    before = live(one)
+    done = render(one, rc=1)
+    assert {c["target"] for c in done.checks(status="fail")} >= set(FILES)
+    assert done.doc["actions"] == [] or done.statuses() == {"failed"}
+    assert live(one) == before and inside(one, "/nccl.conf") is None
+
+
+@pytest.mark.parametrize("script", [
+    "truncate -s 4G etc/passwd", "truncate -s 4G etc/group",
+    "rm etc/passwd; mkfifo etc/passwd", "rm etc/group; mkfifo etc/group",
+    "rm etc/passwd; mkdir etc/passwd", "rm etc/passwd; mknod etc/passwd c 1 5",
+    "rm etc/group; ln -s /proc/kmsg etc/group",
+])
+def test_users_that_cannot_be_read(one, script):
+    """libc would wait for their end."""
+    one.shell("mkdir %s/proc && mount --bind /proc %s/proc" % (IMAGE, IMAGE))
+    assert one.shell("cd %s; %s" % (IMAGE, script)).rc == 0
+    config(one, "[limits]\ngroup = rdma\n")
+    before = live(one)
+    for argv in ([], ["--config", IMAGE + "/etc/nodeprep/nodeprep.conf"]):
+        done = render(one, "--user", "bob", *argv, rc=2, timeout=20, env={})
+        assert done.error["code"] == "image.root", done
+        assert ("/etc/group" if "group" in script else "/etc/passwd") in done.error["message"]
+    assert live(one) == before and inside(one, "/etc/nccl.conf") is None
+
+
+@pytest.mark.parametrize("path", ["etc/nodeprep/nodeprep.conf", "etc/nodeprep/conf.d/x.conf",
+                                  "etc/security/limits.conf", "etc/security/limits.d/x.conf"])
+def test_what_else_is_read_of_it(one, path):
+    one.shell("cd %s; rm -f %s; mkdir -p $(dirname %s); mkfifo %s" % (IMAGE, path, path, path))
+    before = live(one)
+    done = render(one, rc=None, timeout=20)
+    assert done.rc in (0, 1, 2) and live(one) == before
+
+
+@pytest.mark.parametrize("name", ["passwd", "group"])
+def test_a_tree_without_users(one, name):
+    one.text("rm", "%s/etc/%s" % (IMAGE, name))
+    assert render(one).statuses() == {"done"}
+
+
+def test_a_tree_of_somebody_else(one):
+    """Its owner gains nothing by what root writes into it."""
+    one.shell("chown -R alice %s" % IMAGE)
+    before = live(one)
+    done = render(one)
+    assert done.statuses() == {"done"} and live(one) == before
+    owner = one.text("stat", "-c", "%u %a", IMAGE + "/etc/nccl.conf")
+    assert owner.split() == ["0", "644"]

@@ -198,8 +198,8 @@ static void test_record(void **state)
 	struct np_err err;
 
 	(void)state;
-	add_file(&record.base, "/etc/a", NULL, "a\n");
-	add_file(&record.base, "/etc/b", "b\n", NULL);
+	add_file(&record.base, "/etc/nccl.conf", NULL, "a\n");
+	add_file(&record.base, "/etc/nodeprep/ucx.env", "b\n", NULL);
 	add_mtu(&record.last);
 	text = np_record_text(&record);
 	assert_int_equal(np_record_parse(text, strlen(text), &me, &back, &err), 0);

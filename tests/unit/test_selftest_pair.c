@@ -192,7 +192,7 @@ static void lengths_of_flows(void **state)
 	assert_int_equal(np_ucp_flow_length(&spec, 8 << 20, 300000), 1788);
 	assert_int_equal(np_ucp_flow_length(&spec, 1 << 20, 300000), 2861);
 	assert_int_equal(np_ucp_flow_length(&spec, 8 << 20, 12500), 74);
-	assert_int_equal(np_ucp_flow_length(&spec, 8 << 20, 2000), 35);
+	assert_int_equal(np_ucp_flow_length(&spec, 8 << 20, 2000), 11);
 	assert_int_equal(np_ucp_flow_length(&spec, 8 << 20, 50), 2);
 	assert_int_equal(np_ucp_flow_length(&spec, 8 << 20, 0), 2);
 	assert_int_equal(np_ucp_flow_length(&spec, 8, 1e9), 100000);

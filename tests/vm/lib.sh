@@ -41,6 +41,40 @@ reboot_node() {
 	exit 88
 }
 
+# expect_cut, then cut_power: the same by the end of the power. What is not on the disk by then is
+# lost; the host is told before, since nothing can be said after.
+expect_cut() {
+	echo $((STAGE + 1)) >/vm/stage
+	sync
+	echo "@@VM reboot (power cut) $(cut -d' ' -f1 /proc/uptime)"
+	sleep 0.5 # the serial line
+	echo 1 >/proc/sys/kernel/sysrq
+}
+cut_power() {
+	echo b >/proc/sysrq-trigger
+	sleep 60
+	fail "the node is still there after its power was cut"
+}
+
+# ---- before and after an undo, over boots (systemd form) ----
+# remember NAME, files_are NAME: content, mode and owner of all files in /etc and the homes; those
+# called before also with the time of nccl.conf, which a revert brings back.
+node_files() {
+	(cd / && find etc root home -xdev -type f ! -path "etc/nodeprep/conf.d/*" \
+		-exec stat -c "%n %a %u %g" {} + -exec md5sum {} + | sort)
+	[ "$1" != before ] || stat -c "%n %y" /etc/nccl.conf
+}
+remember() { node_files "$1" >"/var/lib/vm-$1"; }
+files_are() { node_files "$1" | diff "/var/lib/vm-$1" - || fail "files are not as they were: $1"; }
+no_address() { [ -z "$(ip -o -4 addr show ib0)" ] || fail "ib0 has an address"; }
+# no temporary file, and nothing that was set aside
+no_leftovers() {
+	local left
+	left=$(find /etc /root /home /var/lib/nodeprep /run/nodeprep -xdev \( -name ".*.nodeprep*" -o -name "*damaged*" \
+		-o -name "*other-machine*" \) 2>/dev/null || :)
+	[ -z "$left" ] || fail "left behind: $left"
+}
+
 # must CODE COMMAND...: runs it, shows what it says, and fails unless it exits with CODE.
 must() {
 	local want=$1 code=0
