@@ -135,6 +135,7 @@ static int run_child(struct work *work, struct np_child_result *result)
 	struct arguments args = { 0 };
 	char name[160], more[32] = "";
 	size_t first = 0, n = left(work, &first);
+	int64_t all;
 
 	if (list_devices(work, &devices) < 0)
 		return np_err_nomem(work->err);
@@ -145,21 +146,21 @@ static int run_child(struct work *work, struct np_child_result *result)
 		 more);
 	/* each device of many has a deadline of its own, and tells when it is done */
 	work->limit_ms = n > 1 ? args.timeout_ms + ALARM_MS : work->options->timeout_ms;
-	return np_helper_run(
-		work->helper,
-		&(const struct np_helper_job){
-			.name = name,
-			.argv = args.v,
-			.as_root = step->as_root,
-			.login_limit = true,
-			.library_path = step->as_root ? NULL : work->options->library_path,
-			/* what the user's rungs load is not for root */
-			.env = step->as_root ? NULL : work->options->env,
-			.make_directory = true,
-			.timeout_ms = work->limit_ms < INT_MAX / (int)n ? work->limit_ms * (int)n :
-									  INT_MAX,
-			.line_timeout_ms = work->limit_ms },
-		result, work->err);
+	all = (int64_t)work->limit_ms * (int64_t)n;
+	return np_helper_run(work->helper,
+			     &(const struct np_helper_job){
+				     .name = name,
+				     .argv = args.v,
+				     .as_root = step->as_root,
+				     .login_limit = true,
+				     .library_path =
+					     step->as_root ? NULL : work->options->library_path,
+				     /* what the user's rungs load is not for root */
+				     .env = step->as_root ? NULL : work->options->env,
+				     .make_directory = true,
+				     .timeout_ms = all < INT_MAX ? (int)all : INT_MAX,
+				     .line_timeout_ms = work->limit_ms },
+			     result, work->err);
 }
 
 /* It said itself that a library's call does not return, and ended. */
