@@ -154,3 +154,12 @@ void np_consumer_judge_memlock(uint64_t bytes, const char *target, const struct 
 		      "%s of memory can be pinned: too little to register buffers with an HCA",
 		      np_memlock_str(bytes, text));
 }
+
+void np_consumer_judge_no_memlock(const struct np_facts *facts, struct np_checks *out)
+{
+	if (has_infiniband(facts))
+		np_checks_add(out, "limits", "memlock", NP_CHECK_UNKNOWN, "limits.unit_default",
+			      "set LimitMEMLOCK=infinity in a drop-in (systemctl edit)",
+			      "the unit has no LimitMEMLOCK=: it gets the service manager's "
+			      "default, 8 MiB or less unless system.conf raises it");
+}

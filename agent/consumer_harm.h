@@ -17,6 +17,9 @@ void np_consumer_judge_harm(const char *name, const char *value, const char *tar
 void np_consumer_judge_memlock(uint64_t bytes, const char *target, const struct np_facts *facts,
 			       struct np_checks *out);
 
+/* A unit without LimitMEMLOCK=: limits.unit_default where this node has InfiniBand. */
+void np_consumer_judge_no_memlock(const struct np_facts *facts, struct np_checks *out);
+
 /* The soft limit of a unit's LimitMEMLOCK=, in bytes. False: it is none. */
 bool np_consumer_unit_memlock(const char *text, uint64_t *bytes);
 

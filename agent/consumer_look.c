@@ -231,6 +231,7 @@ static int read_nccl(const struct np_reader *r, bool old_nccl)
 	const char *named = np_settings_value(&r->consumer->env, "NCCL_CONF_FILE");
 	_cleanup_free_ char *own = NULL;
 	struct np_consumer_text *text;
+	size_t notes;
 	int n = add_text(r, NP_TEXT_NCCL_ETC, "/etc/nccl.conf", &text);
 
 	if (n < 0)
@@ -242,7 +243,14 @@ static int read_nccl(const struct np_reader *r, bool old_nccl)
 			"not read: no absolute path, so it depends on where a program starts");
 		return 0;
 	}
-	return add_text(r, NP_TEXT_NCCL_USER, own, &text);
+	notes = r->consumer->notes.n;
+	n = add_text(r, NP_TEXT_NCCL_USER, own, &text);
+	/* why it is not read is told, and so is that NCCL looks for no other in its place */
+	if (n == 0 && !text && named && *named && !old_nccl && r->consumer->notes.n == notes)
+		np_consumer_note(r->consumer, own,
+				 "there is no such file: NCCL_CONF_FILE names it, and NCCL "
+				 "does not read ~/.nccl.conf then");
+	return n;
 }
 
 static int add_ucx(const struct np_reader *r, const char *dir, bool not_conda, bool not_system)

@@ -393,8 +393,14 @@ static int add_memlock(const struct np_consumer *c, const struct np_facts *facts
 	uint64_t bytes = c->memlock.limit.soft;
 	char soft[NP_MEMLOCK_STRLEN], hard[NP_MEMLOCK_STRLEN], value[2 * NP_MEMLOCK_STRLEN + 64];
 
-	if (!c->memlock.known)
+	if (!c->memlock.known && c->kind != NP_CONSUMER_UNIT)
 		return 0;
+	if (!c->memlock.known) {
+		np_consumer_judge_no_memlock(facts, &checks);
+		return checks.failed ? -ENOMEM :
+				       add_row(rows, c, "limits", "memlock", NULL, NULL, NULL,
+					       findings_json(&checks));
+	}
 	snprintf(value, sizeof(value), "soft %s, hard %s",
 		 np_memlock_str(c->memlock.limit.soft, soft),
 		 np_memlock_str(c->memlock.limit.hard, hard));

@@ -259,6 +259,31 @@ def test_harmful_here(node, name, value, code):
     assert kept == ([code] if code == "ucx.no_sockaddr_fallback" else [])
 
 
+def test_a_unit_without_a_limit(guide):
+    """C12: it has the service manager's, which limits.conf does not change."""
+    guide.write(UNIT, "[Service]\nExecStart=/bin/true\n")
+    row = rows(guide, "--unit", "dask-worker")["limits", "memlock"]
+    assert (row["value"], row["source"], codes(row)) == (None, None, ["limits.unit_default"])
+    assert "LimitMEMLOCK=infinity" in row["findings"][0]["hint"]
+
+
+def test_nccl_conf_file_that_is_not_there(ready):
+    """NCCL reads no other file of the user in its place."""
+    ready.write("/etc/profile.d/zz.sh", "export NCCL_CONF_FILE=/tmp/none.conf\n")
+    got = rows(ready, "--user", "alice")
+    assert source(got["nccl", "NCCL_SOCKET_IFNAME"]) == ("/etc/nccl.conf", 1)
+    note, = [row["findings"][0] for (consumer, _), row in got.items() if consumer == "note"]
+    assert note["code"] == "consumer.unread" and "~/.nccl.conf" in note["message"]
+    ready.shell("mkfifo /tmp/none.conf")
+    note, = [row["findings"][0] for (consumer, _), row in rows(ready, "--user", "alice").items()
+             if consumer == "note"]
+    assert "no such file" not in note["message"]
+    ready.write("/etc/profile.d/zz.sh", "export NCCL_CONF_FILE=\n")
+    got = rows(ready, "--user", "alice")
+    assert source(got["nccl", "NCCL_SOCKET_IFNAME"]) == ("/home/alice/.nccl.conf", 1)
+    assert not [row for (consumer, _), row in got.items() if consumer == "note"]
+
+
 @pytest.mark.parametrize("limit, low", [("64K", True), ("65535K", True), ("64M", False),
                                         ("8M:infinity", True), ("infinity", False),
                                         ("1G:2G", False), ("67108863", True)])
