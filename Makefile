@@ -177,6 +177,7 @@ demo: deps
 
 test: deps
 	$(Q)packaging/unpack-debs $(BUILD)/opensm $(DEPS_UNPACK)
+	$(Q)packaging/unpack-debs $(BUILD)/modules $(DEPS_UNPACK_MODULES)
 	$(Q)$(MAKE) all asan
 	$(Q)$(MAKE) SANITIZE=1 BUILD=$(BUILD)/asan unit-programs
 	$(Q)tests/run $(BUILD)
@@ -199,8 +200,15 @@ $(BUILD)/tidy/%.ok: %.c .clang-tidy
 		{ echo "$$found" | sed -n 's,^$(CURDIR)/,,; s/,-warnings-as-errors//; / error: /p'; exit 1; }
 	@touch $@
 
+# the engine of the UCX rungs between two processes, beside ucx_perftest
+$(BUILD)/obj/tests/bench/%.o: NP_CPPFLAGS += $(UCX_CFLAGS)
+$(BUILD)/ucp_pair: $(BUILD)/obj/tests/bench/ucp_pair.o $(SELFTEST_OBJ) \
+		$(call obj,base) $(call obj,ibmad) $(call obj,modules)
+	$(say) LINK $@
+	$(Q)$(CC) $(LDOPT) $(LDFLAGS) -o $@ $^ $(UCX_LIBS) $(VERBS_LIBS) $(UMAD_LIBS) $(JANSSON_LIBS) -ldl -lpthread -lm
+
 bench: deps
-	$(Q)$(MAKE) all
+	$(Q)$(MAKE) all $(BUILD)/ucp_pair
 	$(Q)$(PYTHON) tests/bench/bench $(BUILD)
 
 # none is enabled by this

@@ -28,6 +28,10 @@ void np_action_done(struct np_action *a)
 	free(a->user);
 	free(a->home);
 	free(a->failure);
+	free(a->made_dir);
+	free(a->drop_dir);
+	np_file_meta_done(&a->old_meta);
+	np_file_meta_done(&a->new_meta);
 	np_buf_done(&a->old_content);
 	np_buf_done(&a->new_content);
 	memset(a, 0, sizeof(*a));
@@ -104,6 +108,10 @@ int np_action_invert(const struct np_action *a, struct np_action *out)
 		inverse.kind = NP_ACTION_ADDR_ADD;
 	if (copy_text(&inverse.path, a->path) < 0 || copy_text(&inverse.user, a->user) < 0 ||
 	    copy_text(&inverse.home, a->home) < 0 ||
+	    copy_text(&inverse.made_dir, a->drop_dir) < 0 ||
+	    copy_text(&inverse.drop_dir, a->made_dir) < 0 ||
+	    np_file_meta_copy(&inverse.old_meta, &a->new_meta) < 0 ||
+	    np_file_meta_copy(&inverse.new_meta, &a->old_meta) < 0 ||
 	    copy_bytes(&inverse.old_content, &a->new_content) < 0 ||
 	    copy_bytes(&inverse.new_content, &a->old_content) < 0) {
 		np_action_done(&inverse);
@@ -127,7 +135,7 @@ const char *np_action_id(const struct np_action *a)
 	case NP_ACTION_ADDR_DEL:
 		return "netdev.address_del";
 	case NP_ACTION_MODULE:
-		return "module.load";
+		return a->to_value ? "module.load" : "module.unload";
 	case NP_ACTION_GDRDRV_NODE:
 		return "gdrdrv.node";
 	case NP_ACTION_FILE:

@@ -15,7 +15,7 @@ enum np_action_kind {
 	NP_ACTION_LINK, /* administrative state */
 	NP_ACTION_ADDR_ADD,
 	NP_ACTION_ADDR_DEL,
-	NP_ACTION_MODULE,      /* load one; never undone: it stays loaded */
+	NP_ACTION_MODULE,      /* load one, which is never rolled back; or take one away */
 	NP_ACTION_GDRDRV_NODE, /* /dev/gdrdrv made, or its mode and owner set */
 	NP_ACTION_FILE,	       /* contents replaced, file made or removed */
 };
@@ -54,7 +54,10 @@ struct np_action {
 	gid_t gid;
 	bool had_old, has_new; /* false: the file is not there before / after */
 	struct np_buf old_content, new_content;
-	struct np_file_attr attr; /* of the old file or node, when had_old */
+	struct np_file_attr attr;		/* of the old file or node, when had_old */
+	struct np_file_meta old_meta, new_meta; /* of the old file; to be given to the new one */
+	char *made_dir; /* the uppermost folder that has to be made for it, NULL = none */
+	char *drop_dir; /* the undo of that: goes with the file, where it is empty then */
 
 	char failure_code[48], failure_hint[240];
 	char *failure; /* why it failed, when the run went on all the same; not journalled */

@@ -185,6 +185,90 @@ static int decode_address(const json_t *object, struct np_netdev_addr *out)
 	return decode_name(object, "label", out->label, sizeof(out->label));
 }
 
+/* Times and extended attributes; null where they are not known. */
+static json_t *encode_meta(const struct np_file_meta *meta)
+{
+	json_t *o, *list;
+	int r = 0;
+
+	if (!meta->known)
+		return json_null();
+	list = json_array();
+	for (size_t i = 0; i < meta->n_xattrs; i++) {
+		json_t *x = encode_bytes(&meta->xattrs[i].value);
+
+		r |= set(x, "name", encode_text(meta->xattrs[i].name));
+		r |= json_array_append_new(list, x);
+	}
+	o = json_pack("{s:I, s:I, s:I, s:I, s:o}", "mtime_s", (json_int_t)meta->mtime.tv_sec,
+		      "mtime_ns", (json_int_t)meta->mtime.tv_nsec, "atime_s",
+		      (json_int_t)meta->atime.tv_sec, "atime_ns", (json_int_t)meta->atime.tv_nsec,
+		      "xattrs", list);
+	if (r == 0)
+		return o;
+	json_decref(o);
+	return NULL;
+}
+
+static int decode_time(const json_t *o, const char *s, const char *ns, struct timespec *out)
+{
+	const json_t *seconds = json_object_get(o, s);
+	json_int_t nanoseconds;
+
+	if (!json_is_integer(seconds) || decode_number(o, ns, 999999999, &nanoseconds) < 0)
+		return -EINVAL;
+	out->tv_sec = (time_t)json_integer_value(seconds);
+	out->tv_nsec = (long)nanoseconds;
+	return 0;
+}
+
+static int decode_xattr(const json_t *object, struct np_file_meta *out)
+{
+	np_auto_buf struct np_buf value = { 0 };
+	_cleanup_free_ char *name = NULL;
+	int r = decode_text(object, "name", &name);
+
+	if (r == 0 && !name)
+		r = -EINVAL;
+	if (r == 0)
+		r = decode_bytes(object, &value);
+	return r < 0 ? r : np_file_meta_add(out, name, value.data, value.len);
+}
+
+static int decode_meta(const json_t *object, const char *key, struct np_file_meta *out)
+{
+	np_auto_file_meta struct np_file_meta meta = { .known = true };
+	const json_t *o = json_object_get(object, key), *list = json_object_get(o, "xattrs");
+
+	if (!o || json_is_null(o))
+		return 0;
+	if (decode_time(o, "mtime_s", "mtime_ns", &meta.mtime) < 0 ||
+	    decode_time(o, "atime_s", "atime_ns", &meta.atime) < 0 || !json_is_array(list))
+		return -EINVAL;
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		int r = decode_xattr(json_array_get(list, i), &meta);
+
+		if (r < 0)
+			return r == -ENOMEM ? r : -EINVAL;
+	}
+	*out = meta;
+	memset(&meta, 0, sizeof(meta));
+	return 0;
+}
+
+/* A folder above the file, and nothing else: it may be removed. */
+static int decode_dir(const json_t *object, const char *key, const char *path, char **out)
+{
+	int r = decode_text(object, key, out);
+	size_t len = *out ? strlen(*out) : 0;
+
+	if (r < 0 || !*out)
+		return r;
+	return len > 1 && (*out)[0] == '/' && np_starts_with(path, *out) && path[len] == '/' ?
+		       0 :
+		       -EINVAL;
+}
+
 static json_t *encode_file(const struct np_action *a)
 {
 	json_t *o = json_object();
@@ -201,6 +285,10 @@ static json_t *encode_file(const struct np_action *a)
 	r |= set(o, "mode", json_integer(a->attr.mode));
 	r |= set(o, "old_uid", json_integer(a->attr.uid));
 	r |= set(o, "old_gid", json_integer(a->attr.gid));
+	r |= set(o, "old_meta", encode_meta(&a->old_meta));
+	r |= set(o, "new_meta", encode_meta(&a->new_meta));
+	r |= set(o, "made_dir", encode_text(a->made_dir));
+	r |= set(o, "drop_dir", encode_text(a->drop_dir));
 	if (r == 0)
 		return o;
 	json_decref(o);
@@ -238,7 +326,15 @@ static int decode_file(const json_t *object, struct np_action *a)
 	    decode_u32(object, "old_gid", &a->attr.gid) < 0)
 		return -EINVAL;
 	a->attr.mode = (mode_t)mode;
-	r = decode_bytes(json_object_get(object, "old"), &a->old_content);
+	r = decode_meta(object, "old_meta", &a->old_meta);
+	if (r == 0)
+		r = decode_meta(object, "new_meta", &a->new_meta);
+	if (r == 0)
+		r = decode_dir(object, "made_dir", a->path, &a->made_dir);
+	if (r == 0)
+		r = decode_dir(object, "drop_dir", a->path, &a->drop_dir);
+	if (r == 0)
+		r = decode_bytes(json_object_get(object, "old"), &a->old_content);
 	return r < 0 ? r : decode_bytes(json_object_get(object, "new"), &a->new_content);
 }
 

@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netdb.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +13,7 @@
 #include "agent/address_map.h"
 #include "base/child.h"
 #include "base/file.h"
+#include "base/trust.h"
 
 /* A resolver without a server tries for 10 s and more (resolv.conf(5): timeout 5, attempts
  * 2, a server after the other); /etc/hosts and a server that is there take milliseconds. */
@@ -172,16 +175,24 @@ static int refused(const char *path, const char *why, const char *fix, struct np
 	return -EPERM;
 }
 
-/* It says what root will do. */
+/* It says what root will do: the file, and every folder that leads to it. */
 static int check_trust(const char *path, const struct stat *st, struct np_err *err)
 {
+	char which[PATH_MAX], shown[120], why[200];
+	int r;
+
 	if (!S_ISREG(st->st_mode))
 		return refused(path, "not a regular file", "put a plain file there:", err);
 	if (st->st_uid != 0)
 		return refused(path, "it does not belong to root", "chown root", err);
 	if (st->st_mode & (S_IWGRP | S_IWOTH))
 		return refused(path, "others than root can write it", "chmod go-w", err);
-	return 0;
+	r = np_path_trusted(path, which, sizeof(which));
+	if (r == 0)
+		return 0;
+	snprintf(why, sizeof(why), "others than root can change %s, which leads to it",
+		 np_printable(r == -EPERM ? which : path, shown, sizeof(shown)));
+	return refused(path, why, "put it into a folder that is root's alone, such as /etc:", err);
 }
 
 static int unreadable(const char *path, int number, struct np_err *err)

@@ -56,6 +56,7 @@ struct np_library_file {
 	enum np_tri verbs, cuda, gdr_copy, mt; /* of UCX */
 	enum np_tri cached;		       /* the loader cache names it */
 	bool loadable;	   /* its name is one that programs ask for: libnccl.so.2 */
+	bool damaged;	   /* no shared object: where its turn comes the dynamic linker gives up */
 	char problem[160]; /* why it was not read; "" = it was */
 };
 
@@ -75,6 +76,7 @@ struct np_census_consumer {
 	enum np_census_who who;
 	char name[280];		/* "services", "logins", "user alice", "/opt/conda" */
 	char source[200];	/* file:line of its LD_LIBRARY_PATH; "" = none */
+	char relative[64];	/* a part of that which depends on where a program starts */
 	struct np_strv folders; /* before the loader cache */
 };
 
@@ -127,5 +129,15 @@ void np_census_rows_text(const json_t *rows, struct np_buf *out);
  * message. */
 int np_census_look(const struct np_config *cfg, struct np_census *out,
 		   struct np_err *err) np_must_check;
+
+/* ---- from one apply to the next (census_note.c) ---- */
+
+struct np_checks;
+
+/* The last census that an apply took had a check that failed. */
+bool np_census_noted(void);
+/* Keeps that, or forgets it, by @checks, in which a census was judged. Where it cannot be
+ * kept, the log says so. */
+void np_census_note(const struct np_checks *checks);
 
 #endif

@@ -30,6 +30,7 @@ struct seen {
 	ino_t ino;
 	uint64_t size;
 	char target[256];
+	bool damaged; /* no regular file */
 	char problem[160];
 };
 
@@ -265,6 +266,7 @@ static void look_at(const struct np_census_walk *w, int folder, const char *wher
 		return;
 	}
 	snprintf(s->problem, sizeof(s->problem), "%s", kind_of(st.st_mode));
+	s->damaged = true;
 	close(s->fd);
 	s->fd = -1;
 }
@@ -309,7 +311,7 @@ static int read_elf(int fd, const struct seen *s, struct np_library_file *f)
 	if (r == -ENOEXEC) {
 		/* the linker script that some packages have in place of libX.so */
 		np_strcpy(f->problem, sizeof(f->problem), "not a shared object");
-		f->loadable = false;
+		f->damaged = true;
 		return 0;
 	}
 	if (r < 0)
@@ -389,7 +391,9 @@ static void ask_dpkg(struct np_library_file *f)
 
 static void tell(struct np_census_walk *w, int folder, const char *where, const struct seen *s)
 {
-	struct np_library_file f = { .kind = s->kind, .loadable = s->loadable };
+	struct np_library_file f = { .kind = s->kind,
+				     .loadable = s->loadable,
+				     .damaged = s->damaged };
 	const char *package = np_package_version(&w->packages, s->kind);
 	_cleanup_close_ int fd = -1;
 	int r = 0;

@@ -37,6 +37,30 @@ static bool is_folder(const char *part)
 	       !strchr(part, '`');
 }
 
+/* The dynamic linker takes an empty part for the working directory: so it is with what
+ * "/folder:$LD_LIBRARY_PATH" leaves behind where the variable was not set. */
+static void find_relative(const char *value, char out[64])
+{
+	char part[40], shown[44];
+
+	for (;; value++) {
+		size_t len = strcspn(value, ":;");
+
+		if (len == 0) {
+			np_strcpy(out, 64, "an empty part");
+			return;
+		}
+		snprintf(part, sizeof(part), "%.*s", (int)len, value);
+		if (value[0] != '/' && !memchr(value, '$', len) && !memchr(value, '`', len)) {
+			snprintf(out, 64, "\"%s\"", np_printable(part, shown, sizeof(shown)));
+			return;
+		}
+		value += len;
+		if (!*value)
+			return;
+	}
+}
+
 static int take_path(const struct np_settings *env, struct np_census_login *out)
 {
 	const struct np_setting *s = find(env, "LD_LIBRARY_PATH");
@@ -50,7 +74,9 @@ static int take_path(const struct np_settings *env, struct np_census_login *out)
 	for (size_t i = 0; i < parts.n && i < PARTS_MAX && r == 0; i++)
 		if (is_folder(parts.v[i]) && !np_strv_has(&out->path, parts.v[i]))
 			r = np_strv_add(&out->path, parts.v[i]);
-	if (out->path.n)
+	if (s->value[0])
+		find_relative(s->value, out->relative);
+	if (out->path.n || out->relative[0])
 		source_of(s, out->source, sizeof(out->source));
 	return r;
 }

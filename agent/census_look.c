@@ -11,7 +11,7 @@
 #include "base/child.h"
 
 #define TIMEOUT_MS 10000
-#define HOMES_MAX  64
+#define HOMES_MAX  32
 #define HOMES_MS   60000 /* for all of them */
 #define NOBODY	   65534
 
@@ -69,8 +69,11 @@ static int scan_job(void *arg, struct np_buf *out)
 		w.base_path = item->real;
 		w.place = item->place;
 		w.where = item->where;
-		if (base < 0)
+		/* the dynamic linker passes over what is not there */
+		if (base < 0 && errno != ENOENT && errno != ENOTDIR)
 			np_census_say(&w, "", "cannot be looked into: %s", strerror(errno));
+		else if (base < 0)
+			continue;
 		else if (item->prefix)
 			np_census_prefix(&w, "", true);
 		else
@@ -177,6 +180,17 @@ static int scan_foreign(struct np_census_look *l, struct np_census_item *item)
 	return r < 0 ? r : take_files(l, &out, "");
 }
 
+/* What the configuration names is meant to be there. */
+static int tell_missing(struct np_census_look *l)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < l->n && r == 0; i++)
+		if (l->items[i].place == NP_PLACE_CONFIG && !l->items[i].real[0])
+			r = add_problem(l, l->items[i].path, "", "there is no such folder");
+	return r;
+}
+
 /* What is root's in one child, then the others; the order of the list decides which of two
  * reasons to look at one place is told. */
 static int scan_items(struct np_census_look *l)
@@ -243,6 +257,7 @@ static int add_consumer(struct np_census_look *l, enum np_census_who who, const 
 	if (!c)
 		return np_err_nomem(l->err);
 	np_strcpy(c->source, sizeof(c->source), login->source);
+	np_strcpy(c->relative, sizeof(c->relative), login->relative);
 	for (size_t i = 0; i < login->path.n; i++) {
 		const char *real = real_of(l, login->path.v[i]);
 
@@ -255,34 +270,9 @@ static int add_consumer(struct np_census_look *l, enum np_census_who who, const 
 /* ---- homes ---- */
 
 struct home {
+	const struct np_census_look *l;
 	const struct np_user *user;
-	struct np_census_item *items; /* that the user's own scripts name */
-	size_t n;
 };
-
-static int home_job(void *arg, struct np_buf *out)
-{
-	const struct home *h = arg;
-	_cleanup_close_ int base =
-		open(h->user->home, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
-	struct np_census_walk w = { .base = base,
-				    .base_path = h->user->home,
-				    .place = NP_PLACE_KNOWN,
-				    .names_left = NP_CENSUS_WALK_NAMES,
-				    .folders_left = NP_CENSUS_WALK_FOLDERS,
-				    .files_left = NP_CENSUS_WALK_FILES,
-				    .out = out };
-	struct batch b = { .items = h->items, .n = h->n };
-	struct stat st;
-
-	if (base < 0 || fstat(base, &st) < 0)
-		np_census_say(&w, "", "cannot be looked into: %s", strerror(errno));
-	else if (st.st_uid != h->user->uid)
-		np_census_say(&w, "", "the home is owned by uid %u", (unsigned int)st.st_uid);
-	else
-		np_census_home(&w);
-	return scan_job(&b, out);
-}
 
 static bool is_item(const struct np_census_look *l, const char *path)
 {
@@ -292,36 +282,117 @@ static bool is_item(const struct np_census_look *l, const char *path)
 	return false;
 }
 
-/* What the user's login names and the system's does not. */
-static int look_into_home(struct np_census_look *l, const struct np_user *user,
-			  const struct np_census_login *login)
+/* Places that the user's login names and the system's does not; @items has room for all. */
+static size_t own_items(const struct home *h, const struct np_census_login *login,
+			struct np_census_item *items)
 {
-	_cleanup_free_ struct np_census_item *items = calloc(NP_CENSUS_ITEMS_MAX, sizeof(*items));
-	struct np_census_look own = { .out = l->out, .items = items };
-	struct home home = { .user = user, .items = items };
-	np_auto_buf struct np_buf out = { 0 };
-	struct np_err err = { 0 };
+	struct np_census census = { 0 };
+	struct np_census_look own = { .out = &census, .items = items };
 	size_t n = 0;
-	int r;
 
-	if (!items)
-		return np_err_nomem(l->err);
 	np_census_items_login(&own, login);
 	for (size_t i = 0; i < own.n; i++) {
-		if (is_item(l, items[i].path))
+		if (is_item(h->l, items[i].path))
 			continue;
-		items[n] = items[i];
+		if (n != i)
+			items[n] = items[i];
 		np_strcpy(items[n].real, sizeof(items[n].real), items[n].path);
 		n++;
 	}
-	home.n = n;
-	r = run_as(user, home_job, &home, &out, &err);
-	if (r == -ENOMEM || r == -EINTR) {
+	return n;
+}
+
+static void scan_home(const struct np_user *user, struct np_buf *out)
+{
+	_cleanup_close_ int base =
+		open(user->home, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
+	struct np_census_walk w = { .base = base,
+				    .base_path = user->home,
+				    .place = NP_PLACE_KNOWN,
+				    .names_left = NP_CENSUS_WALK_NAMES,
+				    .folders_left = NP_CENSUS_WALK_FOLDERS,
+				    .files_left = NP_CENSUS_WALK_FILES,
+				    .out = out };
+	struct stat st;
+
+	if (base < 0 || fstat(base, &st) < 0)
+		np_census_say(&w, "", "cannot be looked into: %s", strerror(errno));
+	else if (st.st_uid != user->uid)
+		np_census_say(&w, "", "the home is owned by uid %u", (unsigned int)st.st_uid);
+	else
+		np_census_home(&w);
+}
+
+/* One child for all of a user: its scripts are read here, too. In front of the rows goes
+ * LD_LIBRARY_PATH: three strings, where it is set, what is relative in it, and what it is. */
+static int home_job(void *arg, struct np_buf *out)
+{
+	const struct home *h = arg;
+	_cleanup_free_ struct np_census_item *items = calloc(NP_CENSUS_ITEMS_MAX, sizeof(*items));
+	np_auto_census_login struct np_census_login login = { 0 };
+	struct batch b = { .items = items };
+
+	if (!items || np_census_login(h->user, &login) < 0)
+		return -ENOMEM;
+	np_buf_add(out, login.source, strlen(login.source) + 1);
+	np_buf_add(out, login.relative, strlen(login.relative) + 1);
+	for (size_t i = 0; i < login.path.n; i++)
+		np_buf_printf(out, "%s%s", i ? ":" : "", login.path.v[i]);
+	np_buf_add(out, "", 1);
+	b.n = own_items(h, &login, items);
+	scan_home(h->user, out);
+	return scan_job(&b, out);
+}
+
+/* The text at @*used, and where it ends; NULL: there is no end. */
+static const char *take_text(const struct np_buf *out, size_t *used)
+{
+	const char *text = out->data ? out->data + *used : NULL;
+	const char *end = text ? memchr(text, '\0', out->len - *used) : NULL;
+
+	if (!end)
+		return NULL;
+	*used += (size_t)(end + 1 - text);
+	return text;
+}
+
+static int take_login(const struct np_buf *out, struct np_census_login *login, size_t *used)
+{
+	const char *source = take_text(out, used);
+	const char *relative = source ? take_text(out, used) : NULL;
+	const char *path = relative ? take_text(out, used) : NULL;
+
+	if (!path)
+		return -EIO;
+	np_strcpy(login->source, sizeof(login->source), source);
+	np_strcpy(login->relative, sizeof(login->relative), relative);
+	return np_strv_split(&login->path, path, ":");
+}
+
+static int look_into_home(struct np_census_look *l, const struct np_user *user,
+			  struct np_census_login *login)
+{
+	struct home home = { .l = l, .user = user };
+	np_auto_buf struct np_buf out = { 0 };
+	struct np_buf rows = { 0 };
+	struct np_err err = { 0 };
+	size_t used = 0;
+	int r = run_as(user, home_job, &home, &out, &err);
+
+	if (r == 0)
+		r = take_login(&out, login, &used);
+	if (r == -ENOMEM)
+		return np_err_nomem(l->err);
+	if (r == -EINTR) {
 		*l->err = err;
 		return r;
 	}
-	return r < 0 ? add_problem(l, user->home, user->name, err.message) :
-		       take_files(l, &out, user->name);
+	if (r < 0)
+		return add_problem(l, user->home, user->name,
+				   err.message[0] ? err.message : "half an answer");
+	rows.data = out.data + used;
+	rows.len = out.len - used;
+	return take_files(l, &rows, user->name);
 }
 
 static bool has_home(const struct np_user *user)
@@ -332,7 +403,7 @@ static bool has_home(const struct np_user *user)
 
 static bool same_path(const struct np_census_login *a, const struct np_census_login *b)
 {
-	if (a->path.n != b->path.n)
+	if (a->path.n != b->path.n || !np_streq(a->relative, b->relative))
 		return false;
 	for (size_t i = 0; i < a->path.n; i++)
 		if (!np_streq(a->path.v[i], b->path.v[i]))
@@ -357,8 +428,6 @@ static int look_at_user(struct np_census_look *l, const char *name,
 		l->out->cut = true;
 		return 0;
 	}
-	if (np_census_login(&user, &login) < 0)
-		return np_err_nomem(l->err);
 	r = look_into_home(l, &user, &login);
 	if (r < 0 || same_path(&login, system))
 		return r;
@@ -406,6 +475,8 @@ int np_census_look(const struct np_config *cfg, struct np_census *out, struct np
 		r = name_folders(&l);
 	if (r == 0)
 		r = scan_items(&l);
+	if (r == 0)
+		r = tell_missing(&l);
 	if (r == 0)
 		r = add_consumer(&l, NP_CENSUS_SERVICES, "services", &none);
 	if (r == 0)

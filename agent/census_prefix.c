@@ -225,7 +225,7 @@ static void look_into_list(struct np_census_walk *w)
 		return;
 	np_target_look_at(conda, "environments.txt", NULL, &look);
 	if (look.status == NP_TARGET_PRESENT)
-		np_target_read_at(conda, "environments.txt", &look, &text);
+		np_target_read_at(conda, "environments.txt", &look, &text, NULL);
 	if (!text.data)
 		return;
 	if (strlen(text.data) == text.len)

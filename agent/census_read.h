@@ -124,6 +124,8 @@ void np_census_say(struct np_census_walk *w, const char *below, const char *fmt,
 struct np_census_login {
 	struct np_strv path;
 	char source[200];	 /* file:line of LD_LIBRARY_PATH */
+	char relative[64];	 /* its first part that is not absolute, in quotes, or "an empty
+				  * part": the folder where a program starts; "" = none */
 	struct np_strv prefixes; /* of the variables */
 	struct np_strv sources;	 /* for each of them: "NCCL_HOME, FILE:LINE" */
 };

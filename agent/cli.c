@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 
@@ -32,10 +33,19 @@ const struct np_verb np_verbs[] = {
 	  "nodeprep-selftest, as user nobody where the caller is root. Then a census of every\n"
 	  "NCCL, UCX and libgdrapi that a process may pick up, and who gets which.\n",
 	  NP_VERB_SHOW, np_verb_show },
+	{ "revert", "", "take back what apply did",
+	  "Back to before the first apply: files, addresses, mode, MTU and link. What somebody\n"
+	  "changed since is left, or keeps all but our lines. A second revert does nothing.\n",
+	  NP_VERB_REVERT, np_verb_revert },
+	{ "confirm", "", "keep what apply --confirm did",
+	  "Exit code 4 when it comes too late: then the run has been taken back.\n",
+	  NP_VERB_CONFIRM, np_verb_confirm },
 	{ NULL, NULL, NULL, NULL, 0, NULL },
 };
 
-#define ALL_VERBS  (NP_VERB_APPLY | NP_VERB_PLAN | NP_VERB_CHECK | NP_VERB_SELFTEST | NP_VERB_SHOW)
+#define ALL_VERBS \
+	(NP_VERB_APPLY | NP_VERB_PLAN | NP_VERB_CHECK | NP_VERB_SELFTEST | NP_VERB_SHOW | \
+	 NP_VERB_REVERT | NP_VERB_CONFIRM)
 #define APPLY_LIKE (NP_VERB_APPLY | NP_VERB_PLAN | NP_VERB_CHECK)
 
 enum option_id {
@@ -46,6 +56,8 @@ enum option_id {
 	OPT_NO_PROBE,
 	OPT_FORCE,
 	OPT_DRY_RUN,
+	OPT_CONFIRM,
+	OPT_LAST,
 	OPT_PROMETHEUS,
 	OPT_RUN_AS,
 	OPT_AS_ROOT,
@@ -84,8 +96,12 @@ static const struct option {
 	{ "no-probe", NULL, "do not ask whether another node has the address", APPLY_LIKE,
 	  OPT_NO_PROBE },
 	{ "force", NULL, "also where it cuts the default route or a job, or an HCA is in use",
-	  APPLY_LIKE | NP_VERB_SELFTEST, OPT_FORCE },
-	{ "dry-run", NULL, "the same as plan", NP_VERB_APPLY, OPT_DRY_RUN },
+	  APPLY_LIKE | NP_VERB_SELFTEST | NP_VERB_REVERT, OPT_FORCE },
+	{ "confirm", "SECONDS", "take it back unless nodeprep confirm is run within that time",
+	  APPLY_LIKE, OPT_CONFIRM },
+	{ "dry-run", NULL, "say what it would do, and change nothing",
+	  NP_VERB_APPLY | NP_VERB_REVERT, OPT_DRY_RUN },
+	{ "last", NULL, "take back the last run alone", NP_VERB_REVERT, OPT_LAST },
 	{ "prometheus", NULL, "print Prometheus text", NP_VERB_CHECK, OPT_PROMETHEUS },
 	{ "run-as", "NAME", "user that the rungs run as (default: nobody)", NP_VERB_SELFTEST,
 	  OPT_RUN_AS },
@@ -143,19 +159,19 @@ static int set_verb(struct np_cli *cli, const char *word, struct np_err *err)
 	return unknown("verb", word, names, "", err);
 }
 
-static int set_timeout(struct np_cli *cli, const char *value, struct np_err *err)
+static int set_seconds(const char *name, int min, const char *value, int *out, struct np_err *err)
 {
 	uint64_t seconds;
 	char shown[80];
 
-	if (np_parse_u64(value, 10, 86400, &seconds) < 0) {
+	if (np_parse_u64(value, 10, 86400, &seconds) < 0 || seconds < (uint64_t)min) {
 		np_err_set(err, -EINVAL, "usage.value",
-			   "--timeout \"%s\": expected seconds from 0 to 86400",
-			   np_printable(value, shown, sizeof(shown)));
-		np_err_hint(err, "give whole seconds, for example --timeout 30");
+			   "--%s \"%s\": expected seconds from %d to 86400", name,
+			   np_printable(value, shown, sizeof(shown)), min);
+		np_err_hint(err, "give whole seconds, for example --%s 30", name);
 		return -EINVAL;
 	}
-	cli->timeout_s = (int)seconds;
+	*out = (int)seconds;
 	return 0;
 }
 
@@ -211,7 +227,9 @@ static int set_option(struct np_cli *cli, enum option_id id, const char *value, 
 		cli->run_as = value;
 		return 0;
 	case OPT_TIMEOUT:
-		return set_timeout(cli, value, err);
+		return set_seconds("timeout", 0, value, &cli->timeout_s, err);
+	case OPT_CONFIRM:
+		return set_seconds("confirm", 1, value, &cli->confirm_s, err);
 	case OPT_UCX_PREFIX:
 		cli->ucx_prefix = value;
 		return 0;
@@ -233,6 +251,9 @@ static int set_option(struct np_cli *cli, enum option_id id, const char *value, 
 		return 0;
 	case OPT_DRY_RUN:
 		cli->dry_run = true;
+		return 0;
+	case OPT_LAST:
+		cli->last = true;
 		return 0;
 	case OPT_PROMETHEUS:
 		cli->format = NP_FORMAT_PROMETHEUS;
@@ -434,6 +455,15 @@ void np_cli_help(const struct np_cli *cli, struct np_buf *out)
 	np_buf_str(out,
 		   "\nexit codes: 0 ready, 1 not ready, 2 usage or config error, 3 cannot or must\n"
 		   "not run here, 4 failed and rolled back, 5 internal error. See nodeprep(8).\n");
+}
+
+int np_verb_need_root(struct np_result *result, const char *message, const char *hint)
+{
+	if (geteuid() == 0)
+		return 0;
+	np_err_set(&result->error, -EPERM, "privilege.root", "%s", message);
+	np_err_hint(&result->error, "%s", hint);
+	return np_verb_fail(result, NP_EXIT_REFUSED);
 }
 
 int np_verb_fail(struct np_result *result, enum np_exit code)

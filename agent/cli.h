@@ -13,6 +13,8 @@ enum np_verb_bit {
 	NP_VERB_CHECK = 1 << 2,
 	NP_VERB_SELFTEST = 1 << 3,
 	NP_VERB_SHOW = 1 << 4,
+	NP_VERB_REVERT = 1 << 5,
+	NP_VERB_CONFIRM = 1 << 6,
 };
 
 struct np_cli {
@@ -29,6 +31,8 @@ struct np_cli {
 	const char *ifname;
 	struct np_strv users;
 	bool no_selftest, no_probe, force, dry_run;
+	int confirm_s; /* --confirm, 0 = not given */
+	bool last;     /* revert --last */
 
 	const char *run_as;
 	const char *ucx_prefix;
@@ -69,6 +73,11 @@ int np_verb_image(const struct np_cli *cli, struct np_config *cfg, struct np_res
 int np_verb_check(const struct np_cli *cli, struct np_config *cfg, struct np_result *result);
 int np_verb_selftest(const struct np_cli *cli, struct np_config *cfg, struct np_result *result);
 int np_verb_show(const struct np_cli *cli, struct np_config *cfg, struct np_result *result);
+int np_verb_revert(const struct np_cli *cli, struct np_config *cfg, struct np_result *result);
+int np_verb_confirm(const struct np_cli *cli, struct np_config *cfg, struct np_result *result);
+
+/* The caller is root: 0; else -EPERM with @message and @hint, exit 3. */
+int np_verb_need_root(struct np_result *result, const char *message, const char *hint);
 
 /* Sets the exit code and returns result->error.num. */
 int np_verb_fail(struct np_result *result, enum np_exit code);

@@ -48,6 +48,7 @@ void np_config_done(struct np_config *cfg)
 	free(cfg->nccl_ib_hca);
 	free(cfg->ucx_tls);
 	free(cfg->ucx_net_devices);
+	free(cfg->ucx_modulefile);
 	np_strv_done(&cfg->files);
 	np_strv_done(&cfg->port_devices);
 	np_strv_done(&cfg->port_ignore);

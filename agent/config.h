@@ -68,6 +68,7 @@ struct np_want_dask {
 	int connect_timeout_s;	  /* 0 = Dask's own */
 	enum np_choice nvlink, cuda_context;
 	bool find_forks; /* UCX_IB_FORK_INIT=n */
+	bool per_gpu;	 /* a worker for each GPU, with the ports nearest to it */
 };
 
 struct np_config {
@@ -99,6 +100,7 @@ struct np_config {
 
 	struct np_ucx_input ucx; /* profile, tls and net_devices only */
 	char *ucx_tls, *ucx_net_devices;
+	char *ucx_modulefile; /* written in the place of the profile scripts; NULL = none */
 
 	bool memlock_keep;     /* nothing is written for memlock, nor judged */
 	uint64_t memlock;      /* bytes, or NP_UNLIMITED: for logins, and asked of services */

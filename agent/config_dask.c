@@ -77,11 +77,12 @@ int np_config_set_dask_interface(const struct np_config_site *s, const char *val
 
 int np_config_set_dask_prefix(const struct np_config_site *s, const char *value)
 {
-	if (value[0] != '/' || !is_word(value, LETTERS "/_.,=^+-") ||
+	if (!np_config_is_prefix(value) || !is_word(value, LETTERS "/_.,=^+-") ||
 	    !np_strcpy(s->cfg->dask.prefix, sizeof(s->cfg->dask.prefix), value))
-		return np_config_bad_value(s, value,
-					   "the absolute path of an environment, such as "
-					   "/opt/rapids: letters, digits and /_.,=^+- only");
+		return np_config_bad_value(
+			s, value,
+			"the absolute path of an environment, such as "
+			"/opt/rapids: letters, digits and /_.,=^+- only, without ..");
 	return 0;
 }
 
@@ -110,6 +111,11 @@ int np_config_set_dask_nvlink(const struct np_config_site *s, const char *value)
 int np_config_set_dask_context(const struct np_config_site *s, const char *value)
 {
 	return set_choice(s, value, &s->cfg->dask.cuda_context);
+}
+
+int np_config_set_dask_per_gpu(const struct np_config_site *s, const char *value)
+{
+	return set_bool(s, value, &s->cfg->dask.per_gpu);
 }
 
 int np_config_set_dask_forks(const struct np_config_site *s, const char *value)

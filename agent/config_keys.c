@@ -262,6 +262,15 @@ static int set_ucx_text(const struct np_config_site *s, const char *value)
 	return replace_text(slot, value) < 0 ? np_err_nomem(s->err) : 0;
 }
 
+static int set_modulefile(const struct np_config_site *s, const char *value)
+{
+	if (!np_ucx_modulefile_ok(value))
+		return np_config_bad_value(s, value,
+					   "the absolute path of a file, of at most 160 letters, "
+					   "digits and /_.,=+-, in a folder of modulefiles alone");
+	return replace_text(&s->cfg->ucx_modulefile, value) < 0 ? np_err_nomem(s->err) : 0;
+}
+
 /* ---- keys of the contract that this version only reads ---- */
 
 static int set_later(const struct np_config_site *s, const char *value)
@@ -301,6 +310,7 @@ static const struct key {
 	{ "ucx", "profile", set_profile },
 	{ "ucx", "tls", set_ucx_text },
 	{ "ucx", "net_devices", set_ucx_text },
+	{ "ucx", "modulefile", set_modulefile },
 	{ "libraries", "prefixes", np_config_set_library_prefixes },
 	{ "selftest", "min_bandwidth_MBps.RUNG", np_config_set_min_bandwidth },
 	{ "limits", "memlock", np_config_set_memlock },
@@ -315,6 +325,7 @@ static const struct key {
 	{ "dask", "nvlink", np_config_set_dask_nvlink },
 	{ "dask", "create_cuda_context", np_config_set_dask_context },
 	{ "dask", "find_forks", np_config_set_dask_forks },
+	{ "dask", "per_gpu", np_config_set_dask_per_gpu },
 };
 
 /* A name that ends in RUNG stands for one of each rung. */

@@ -5,6 +5,15 @@
 
 #include "agent/config_site.h"
 
+bool np_config_is_prefix(const char *path)
+{
+	size_t len = strlen(path);
+
+	/* what ".." leads to through a symbolic link is not what it says */
+	return path[0] == '/' && !strstr(path, "/../") &&
+	       !(len >= 3 && np_streq(path + len - 3, "/.."));
+}
+
 int np_config_set_library_prefixes(const struct np_config_site *s, const char *value)
 {
 	np_auto_strv struct np_strv parts = { 0 };
@@ -12,9 +21,9 @@ int np_config_set_library_prefixes(const struct np_config_site *s, const char *v
 	if (np_strv_split(&parts, value, ", \t") < 0)
 		return np_err_nomem(s->err);
 	for (size_t i = 0; i < parts.n; i++) {
-		if (parts.v[i][0] != '/' || strlen(parts.v[i]) > 200)
-			return np_config_bad_value(s, parts.v[i],
-						   "absolute paths, for example /opt/conda");
+		if (!np_config_is_prefix(parts.v[i]) || strlen(parts.v[i]) > 200)
+			return np_config_bad_value(
+				s, parts.v[i], "absolute paths without .., for example /opt/conda");
 		if (np_strv_add(&s->cfg->library_prefixes, parts.v[i]) < 0)
 			return np_err_nomem(s->err);
 	}

@@ -123,6 +123,7 @@ static void add_dask(struct rows *rows, const struct np_want_dask *dask)
 		add(rows, "dask", "connect_timeout", "%d", dask->connect_timeout_s);
 	add(rows, "dask", "nvlink", "%s", np_choice_names[dask->nvlink]);
 	add(rows, "dask", "create_cuda_context", "%s", np_choice_names[dask->cuda_context]);
+	add(rows, "dask", "per_gpu", "%s", dask->per_gpu ? "yes" : "no");
 	add(rows, "dask", "find_forks", "%s", dask->find_forks ? "yes" : "no");
 }
 
@@ -165,6 +166,8 @@ int np_config_rows(const struct np_config *cfg, struct np_config_row **out, size
 		add(&rows, "ucx", "tls", "%s", cfg->ucx_tls);
 	if (cfg->ucx_net_devices)
 		add(&rows, "ucx", "net_devices", "%s", cfg->ucx_net_devices);
+	if (cfg->ucx_modulefile)
+		add(&rows, "ucx", "modulefile", "%s", cfg->ucx_modulefile);
 	for (size_t i = 0; i < cfg->n_floors; i++)
 		add(&rows, "selftest", cfg->floors[i].key, "%g", cfg->floors[i].min_MBps);
 	add_limits(&rows, cfg);

@@ -30,9 +30,11 @@ np_config_setter np_config_set_memlock, np_config_set_limits_group;
 np_config_setter np_config_set_dask_enabled, np_config_set_dask_protocol,
 	np_config_set_dask_scheduler, np_config_set_dask_interface, np_config_set_dask_prefix,
 	np_config_set_dask_pool, np_config_set_dask_timeout, np_config_set_dask_nvlink,
-	np_config_set_dask_context, np_config_set_dask_forks;
+	np_config_set_dask_context, np_config_set_dask_forks, np_config_set_dask_per_gpu;
 
 /* [libraries], [nccl] version_min */
+/* An absolute path that has no ".." in it. */
+bool np_config_is_prefix(const char *path);
 np_config_setter np_config_set_library_prefixes, np_config_set_nccl_version_min;
 
 /* [selftest] */

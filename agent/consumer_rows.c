@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/consumer.h"
+#include "agent/consumer_harm.h"
 #include "agent/consumer_nccl.h"
 #include "agent/consumer_ucx.h"
 #include "agent/show_help.h"
@@ -279,6 +280,7 @@ static int add_variable(struct view *v, const char *name)
 	np_auto(np_checks_done) struct np_checks checks = { 0 };
 	np_auto_strv struct np_strv matches = { 0 };
 	bool matched = false;
+	char at[128];
 	json_t *row;
 	int r = judge_devices(v, name, winner, &matches, &matched, &checks);
 
@@ -290,6 +292,8 @@ static int add_variable(struct view *v, const char *name)
 		judge_nccl_file(v, winner, &checks);
 	if (winner && np_starts_with(v->label, "ucx"))
 		judge_dask(v, winner, &checks);
+	if (winner && !winner->opaque)
+		np_consumer_judge_harm(name, winner->value, where(winner, at), v->facts, &checks);
 	if (checks.failed)
 		return -ENOMEM;
 	r = add_row(v->rows, v->c, v->label, name, winner ? winner->value : NULL,
@@ -383,8 +387,10 @@ static int add_libraries(const struct np_consumer *c, json_t *rows)
 	return r;
 }
 
-static int add_memlock(const struct np_consumer *c, json_t *rows)
+static int add_memlock(const struct np_consumer *c, const struct np_facts *facts, json_t *rows)
 {
+	np_auto(np_checks_done) struct np_checks checks = { 0 };
+	uint64_t bytes = c->memlock.limit.soft;
 	char soft[NP_MEMLOCK_STRLEN], hard[NP_MEMLOCK_STRLEN], value[2 * NP_MEMLOCK_STRLEN + 64];
 
 	if (!c->memlock.known)
@@ -392,10 +398,14 @@ static int add_memlock(const struct np_consumer *c, json_t *rows)
 	snprintf(value, sizeof(value), "soft %s, hard %s",
 		 np_memlock_str(c->memlock.limit.soft, soft),
 		 np_memlock_str(c->memlock.limit.hard, hard));
+	if (!c->memlock.text[0] || np_consumer_unit_memlock(c->memlock.text, &bytes))
+		np_consumer_judge_memlock(bytes, "memlock", facts, &checks);
+	if (checks.failed)
+		return -ENOMEM;
 	return add_row(rows, c, "limits", "memlock", c->memlock.text[0] ? c->memlock.text : value,
 		       json_pack("{s:o, s:o}", "file", np_json_text(c->memlock.source), "line",
 				 c->memlock.line ? json_integer(c->memlock.line) : json_null()),
-		       NULL, NULL);
+		       NULL, findings_json(&checks));
 }
 
 static int add_notes(const struct np_consumer *c, const struct np_checks *notes, json_t *rows)
@@ -419,7 +429,7 @@ int np_consumer_rows(const struct np_consumer *c, const struct np_facts *facts, 
 	if (r == 0)
 		r = add_libraries(c, rows);
 	if (r == 0)
-		r = add_memlock(c, rows);
+		r = add_memlock(c, facts, rows);
 	if (r == 0)
 		r = add_notes(c, &c->notes, rows);
 	return r == 0 ? add_notes(c, &notes, rows) : r;

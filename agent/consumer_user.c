@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What a user's login shell gets. Nothing of the user is run. */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "agent/consumer_look.h"
@@ -55,6 +57,18 @@ static void scan_zsh(struct np_scan_spec *spec, struct np_settings *env)
 	}
 }
 
+/* Debian's csh is tcsh or not, by a link. */
+static bool is_csh(const char *shell, struct np_scan_spec *spec)
+{
+	char real[PATH_MAX];
+	const char *name = realpath(shell, real) ? strrchr(real, '/') + 1 :
+			   strrchr(shell, '/')	 ? strrchr(shell, '/') + 1 :
+						   shell;
+
+	spec->shell = np_streq(name, "tcsh") ? NP_SHELL_TCSH : NP_SHELL_CSH;
+	return np_streq(name, "tcsh") || np_streq(name, "csh") || np_streq(name, "bsd-csh");
+}
+
 static void scan_shell(const struct np_reader *reader, const char *shell)
 {
 	struct np_consumer *c = reader->consumer;
@@ -73,6 +87,8 @@ static void scan_shell(const struct np_reader *reader, const char *shell)
 	} else if (np_streq(name, "zsh")) {
 		spec.shell = NP_SHELL_ZSH;
 		scan_zsh(&spec, &c->env);
+	} else if (is_csh(shell, &spec)) {
+		np_csh_scan_login(&spec, &c->env);
 	} else {
 		np_consumer_note(c, shell,
 				 "what the start files of this login shell set is not known");

@@ -49,6 +49,9 @@ static void add_ucx(const struct np_dask_input *in, struct np_buf *out)
 		np_buf_str(out, "UCX_MAX_RNDV_RAILS=1\n"
 				"# rdmacm alone, which Dask would set, drops the fallback\n"
 				"UCX_SOCKADDR_TLS_PRIORITY=rdmacm,tcp\n");
+	if (in->whole_alloc)
+		np_buf_str(out, "# the default of UCX " NP_UCX_WHOLE_ALLOC_SINCE
+				", and this one is older\n" NP_UCX_WHOLE_ALLOC "=cuda\n");
 	if (in->want->connect_timeout_s)
 		np_buf_printf(out,
 			      "# seconds; what distributed-ucxx and ucx-py read\n"
@@ -61,6 +64,26 @@ static void add_ucx(const struct np_dask_input *in, struct np_buf *out)
 			   "# issued\": find what started it. Not for every day: such a child can\n"
 			   "# corrupt memory that is registered.\n"
 			   "UCX_IB_FORK_INIT=n\n");
+}
+
+/* The launcher starts a worker for each. Where the environment has another list than that
+ * of ucx.env, somebody has set it, and it stays. */
+static void add_gpus(const struct np_dask_input *in, struct np_buf *out)
+{
+	if (!in->want->per_gpu || !in->gpus || in->gpus->n == 0)
+		return;
+	np_buf_printf(
+		out,
+		"# A worker for each GPU, in the order of their PCI addresses, with the ports\n"
+		"# that are nearest to it.\n"
+		"NODEPREP_DASK_GPUS=%zu\n",
+		in->gpus->n);
+	if (in->want->tcp || !in->net_devices)
+		return;
+	np_buf_printf(out, "NODEPREP_DASK_NET_DEVICES=%s\n", in->net_devices);
+	for (size_t i = 0; i < in->gpus->n; i++)
+		if (in->gpus->v[i][0])
+			np_buf_printf(out, "NODEPREP_DASK_NET_DEVICES_%zu=%s\n", i, in->gpus->v[i]);
 }
 
 int np_dask_env(const struct np_dask_input *in, struct np_buf *out, struct np_err *err)
@@ -104,6 +127,7 @@ int np_dask_env(const struct np_dask_input *in, struct np_buf *out, struct np_er
 		np_buf_printf(&text, "PATH=%s/bin:" SYSTEM_PATH "\n", want->prefix);
 	if (!want->tcp)
 		add_ucx(in, &text);
+	add_gpus(in, &text);
 	if (text.failed) {
 		np_buf_done(&text);
 		return np_err_nomem(err);

@@ -14,7 +14,12 @@ struct np_dask_input {
 	bool automatic;	       /* UCX chooses its transports: [ucx] profile = auto */
 	bool infiniband;       /* a port is usable */
 	bool gpu;
-	enum np_tri nvlink; /* what NVML says; UNKNOWN = nothing is written */
+	bool whole_alloc; /* UCX has to be told to register GPU memory by whole allocations */
+	/* with want->per_gpu: of each GPU, by PCI address, the value of UCX_NET_DEVICES; ""
+	 * = that of the node */
+	const struct np_strv *gpus;
+	const char *net_devices; /* of the node, in ucx.env; NULL = none */
+	enum np_tri nvlink;	 /* what NVML says; UNKNOWN = nothing is written */
 };
 
 /* Both replace the contents of @out. Returns 0 or -ENOMEM. */

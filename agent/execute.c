@@ -5,20 +5,68 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/journal.h"
 #include "base/child.h"
 #include "base/log.h"
 #include "modules/gdrdrv.h"
 #include "modules/load.h"
+#include "modules/use.h"
 
 #define MODULE_TIMEOUT_MS 30000
 
-static int init_target(const struct np_action *a, struct np_target_file *f)
+static void targets_done(struct np_target_file *files, size_t n)
 {
-	if (!a->user)
-		return np_target_file_init_etc(f, a->path);
-	return np_target_file_init_home(f, a->user, a->uid, a->gid, a->home,
-					strrchr(a->path, '/') + 1);
+	for (size_t i = 0; files && i < n; i++)
+		np_target_file_done(&files[i]);
+	free(files);
+}
+
+int np_action_file(const struct np_action *a, struct np_target_file *f)
+{
+	int r = a->user ? np_target_file_init_home(f, a->user, a->uid, a->gid, a->home,
+						   strrchr(a->path, '/') + 1) :
+			  np_target_file_init_etc(f, a->path);
+
+	return r < 0 ? -ENOMEM : 0;
+}
+
+static void take_original(struct np_action *a, struct np_target_file *f)
+{
+	if (a->had_old && f->status == NP_TARGET_PRESENT) {
+		a->attr = f->attr;
+		np_file_meta_done(&a->old_meta);
+		a->old_meta = f->meta;
+		memset(&f->meta, 0, sizeof(f->meta));
+	}
+	if (a->has_new && !a->made_dir)
+		a->made_dir = np_target_file_missing_dir(f);
+}
+
+void np_take_originals(struct np_actions *actions, size_t from)
+{
+	size_t n = actions->n - from, n_homes = 0;
+	struct np_target_file *files = calloc(n + 1, sizeof(*files));
+	_cleanup_free_ struct np_target_file **homes = calloc(n + 1, sizeof(void *));
+
+	for (size_t i = 0; files && homes && i < n; i++) {
+		const struct np_action *a = &actions->v[from + i];
+
+		if (a->kind != NP_ACTION_FILE || np_action_file(a, &files[i]) < 0)
+			continue;
+		files[i].want_meta = true;
+		if (!a->had_old)
+			continue;
+		if (a->user)
+			homes[n_homes++] = &files[i];
+		else
+			np_target_file_read(&files[i]);
+	}
+	/* those of homes at once: there may be many, and a child for each */
+	if (n_homes && np_target_homes_read(homes, n_homes, false) < 0)
+		n = 0;
+	for (size_t i = 0; files && homes && i < n; i++)
+		if (files[i].path)
+			take_original(&actions->v[from + i], &files[i]);
+	targets_done(files, actions->n - from);
 }
 
 static const struct np_file_attr *attr_of(const struct np_action *a)
@@ -30,10 +78,12 @@ static int run_file(const struct np_action *a, struct np_err *err)
 {
 	const char *data = a->new_content.data ? a->new_content.data : "";
 	struct np_target_file f = { 0 };
-	int r = init_target(a, &f);
+	int r = np_action_file(a, &f);
 
 	if (r < 0)
 		return np_err_nomem(err);
+	f.give_meta = a->new_meta.known ? &a->new_meta : NULL;
+	f.drop_dir = a->drop_dir;
 	r = np_target_file_write(&f, a->has_new ? data : NULL, a->new_content.len, attr_of(a), err);
 	np_target_file_done(&f);
 	return r;
@@ -59,12 +109,20 @@ static int run_mode(struct np_netlink *nl, const struct np_action *a, struct np_
 static int run_module(const struct np_action *a, struct np_err *err)
 {
 	np_auto_kmod_load_result struct np_kmod_load_result result = { 0 };
+	struct np_kmod_use use;
 	const struct np_kmod_load_spec spec = { .name = a->module,
 						.options = a->options[0] ? a->options : NULL,
 						.timeout_ms = MODULE_TIMEOUT_MS,
 						.ignore_blacklist = a->ignore_blacklist };
 
-	return np_kmod_load(&spec, &result, err);
+	if (a->to_value)
+		return np_kmod_load(&spec, &result, err);
+	/* once more, at the last moment */
+	np_kmod_use_observe(a->module, &use);
+	if (use.state != NP_KMOD_ABSENT && np_kmod_kept(&use))
+		return np_err_set(err, -EBUSY, "module.unload", "module %s stays: %s", a->module,
+				  np_kmod_kept(&use));
+	return np_kmod_unload(a->module, err);
 }
 
 static int run_node(const struct np_action *a, struct np_err *err)
@@ -136,13 +194,6 @@ static bool is_home(const struct np_action *a)
 	return a->kind == NP_ACTION_FILE && a->user;
 }
 
-static void targets_done(struct np_target_file *files, size_t n)
-{
-	for (size_t i = 0; files && i < n; i++)
-		np_target_file_done(&files[i]);
-	free(files);
-}
-
 /* Files in homes, @n in a row. Those that a signal left out stay as they are. */
 static int run_homes(struct np_action *v, size_t n, struct np_err *err)
 {
@@ -157,7 +208,8 @@ static int run_homes(struct np_action *v, size_t n, struct np_err *err)
 						      .data = v[i].has_new ? data : NULL,
 						      .len = v[i].new_content.len,
 						      .attr = attr_of(&v[i]) };
-		r = init_target(&v[i], &files[i]);
+		r = np_action_file(&v[i], &files[i]);
+		files[i].give_meta = v[i].new_meta.known ? &v[i].new_meta : NULL;
 	}
 	if (r == 0)
 		r = np_target_homes_write(writes, n, true);
@@ -199,7 +251,7 @@ static bool is_untouched_since(const struct np_action *a)
 	struct np_target_file f = { 0 };
 	bool same;
 
-	if (init_target(a, &f) < 0)
+	if (np_action_file(a, &f) < 0)
 		return false;
 	np_target_file_read(&f);
 	same = a->has_new ?
@@ -220,7 +272,7 @@ size_t np_rollback(struct np_netlink *nl, struct np_actions *actions, struct np_
 		int r;
 
 		/* a module stays loaded: taking it away could take a stack down */
-		if (a->status != NP_STATUS_DONE || a->kind == NP_ACTION_MODULE)
+		if (a->status != NP_STATUS_DONE || (a->kind == NP_ACTION_MODULE && a->to_value))
 			continue;
 		if (a->kind == NP_ACTION_FILE && !is_untouched_since(a))
 			r = np_err_set(&why, -ESTALE, "file.write",
@@ -242,7 +294,5 @@ size_t np_rollback(struct np_netlink *nl, struct np_actions *actions, struct np_
 		if (lost++ == 0 && err)
 			*err = why;
 	}
-	if (lost == 0)
-		np_journal_close();
 	return lost;
 }

@@ -6,6 +6,15 @@
 
 /* The only code that changes the system. */
 
+/* The file that a NP_ACTION_FILE is about, not read yet; np_target_file_done frees. Returns 0
+ * or -ENOMEM. */
+int np_action_file(const struct np_action *a, struct np_target_file *f) np_must_check;
+
+/* Before they are run: puts what the files of @actions[@from..] are now into them, times and
+ * extended attributes too, and which folders will have to be made. Never fails: what cannot
+ * be read now cannot be replaced in a moment either. */
+void np_take_originals(struct np_actions *actions, size_t from);
+
 /*
  * Runs @actions[@from..] in order and marks each; the caller has put the undo of
  * all of them into the journal. Stops at the first failure or when a signal
@@ -19,7 +28,8 @@ int np_execute(struct np_netlink *nl, struct np_actions *actions, size_t from,
 
 /*
  * Takes every done action back, last first, and marks it undone. Goes on past
- * what cannot be undone. Returns how many could not; the first reason is in @err.
+ * what cannot be undone. A loaded module stays. Returns how many could not; the first
+ * reason is in @err.
  */
 size_t np_rollback(struct np_netlink *nl, struct np_actions *actions, struct np_err *err);
 

@@ -271,91 +271,7 @@ static int observe_reach(const struct np_config *cfg, struct np_netlink *nl, str
 	return r < 0 ? r : observe_cuttable(cfg, &ours, nl, facts, err);
 }
 
-/* ---- files ---- */
-
-static struct np_file_fact *add_file(struct np_facts *facts, enum np_file_role role)
-{
-	struct np_file_fact *v = reallocarray(facts->files, facts->n_files + 1, sizeof(*v));
-
-	if (!v)
-		return NULL;
-	facts->files = v;
-	v += facts->n_files++;
-	memset(v, 0, sizeof(*v));
-	v->role = role;
-	return v;
-}
-
-static int add_home(struct np_facts *facts, const char *name, struct np_err *err)
-{
-	np_auto_user struct np_user user = { 0 };
-	struct np_file_fact *fact;
-	int r = np_user_by_name(name, &user, err);
-
-	if (r < 0)
-		return r;
-	/* two names of one home */
-	for (size_t i = 0; i < facts->n_files; i++)
-		if (facts->files[i].file.uid == user.uid &&
-		    np_streq(facts->files[i].file.home, user.home))
-			return 0;
-	fact = add_file(facts, NP_ROLE_NCCL_HOME);
-	if (!fact || np_target_file_init_home(&fact->file, user.name, user.uid, user.gid, user.home,
-					      ".nccl.conf") < 0)
-		return np_err_nomem(err);
-	return 0;
-}
-
-static int observe_homes(const struct np_config *cfg, struct np_facts *facts, struct np_err *err)
-{
-	_cleanup_free_ struct np_target_file **files = NULL;
-	int r = 0;
-
-	for (size_t i = 0; i < cfg->users.n && r == 0; i++)
-		r = add_home(facts, cfg->users.v[i], err);
-	if (r < 0)
-		return r;
-	files = calloc(facts->n_files + 1, sizeof(void *));
-	for (size_t i = 0; files && i < facts->n_files; i++)
-		files[i] = &facts->files[i].file;
-	if (!files || np_target_homes_read(files, facts->n_files, true) < 0)
-		return np_err_nomem(err);
-	/* homes that were left out must not be taken for unreadable ones */
-	if (np_interrupted())
-		return np_err_set(err, -EINTR, "internal.interrupted", "interrupted by a signal");
-	return 0;
-}
-
-int np_facts_observe_files(const struct np_config *cfg, struct np_facts *facts, struct np_err *err)
-{
-	static const struct {
-		enum np_file_role role;
-		const char *path;
-	} etc[] = {
-		{ NP_ROLE_NCCL_ETC, "/etc/nccl.conf" },
-		{ NP_ROLE_PROFILE_SH, "/etc/profile.d/nodeprep-ucx.sh" },
-		{ NP_ROLE_PROFILE_CSH, "/etc/profile.d/nodeprep-ucx.csh" },
-		{ NP_ROLE_UCX_ENV, "/etc/nodeprep/ucx.env" },
-		{ NP_ROLE_MODULES_LOAD, "/etc/modules-load.d/nodeprep.conf" },
-		{ NP_ROLE_MODPROBE, "/etc/modprobe.d/nodeprep.conf" },
-		{ NP_ROLE_LIMITS, NP_LIMITS_OURS },
-		{ NP_ROLE_DASK_YAML, "/etc/dask/nodeprep.yaml" },
-		{ NP_ROLE_DASK_ENV, "/etc/nodeprep/dask.env" },
-	};
-
-	int r = observe_homes(cfg, facts, err);
-
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < NP_ARRAY_SIZE(etc); i++) {
-		struct np_file_fact *fact = add_file(facts, etc[i].role);
-
-		if (!fact || np_target_file_init_etc(&fact->file, etc[i].path) < 0)
-			return np_err_nomem(err);
-		np_target_file_read(&fact->file);
-	}
-	return 0;
-}
+/* ---- limits ---- */
 
 /* What the site's own files say, which decides whether there is anything to write. */
 static int observe_limits(const struct np_config *cfg, struct np_facts *facts, struct np_err *err)
@@ -451,6 +367,9 @@ int np_observe(struct np_config *cfg, enum np_observe_scope scope, struct np_fac
 	if (r < 0)
 		return r;
 	observe_gdrdrv(cfg, facts);
+	/* which HCA is near to which GPU goes into a file */
+	if (cfg->dask.enabled && cfg->dask.per_gpu && facts->gpus.n > 0)
+		np_observe_pci(facts);
 	if (cfg->dask.enabled)
 		np_dask_versions_observe(cfg->dask.prefix, &facts->dask);
 	r = observe_limits(cfg, facts, err);

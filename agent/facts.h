@@ -29,6 +29,8 @@ enum np_file_role {
 	NP_ROLE_PROFILE_SH,
 	NP_ROLE_PROFILE_CSH,
 	NP_ROLE_UCX_ENV,
+	NP_ROLE_MODULEFILE,	/* by [ucx] modulefile */
+	NP_ROLE_MODULEFILE_OLD, /* that ucx.env names, where it is another */
 	NP_ROLE_MODULES_LOAD,
 	NP_ROLE_MODPROBE,
 	NP_ROLE_LIMITS,
@@ -96,6 +98,8 @@ int np_facts_observe_files(const struct np_config *cfg, struct np_facts *facts,
  * services that NVSwitches need. Some hundred reads on a node with many: for callers
  * that show it, and for the judgement of a node with GPUs. Nothing fails. */
 void np_observe_pci(struct np_facts *facts);
+/* The first file of that role, NULL = none was looked at. */
+const struct np_file_fact *np_facts_file(const struct np_facts *facts, enum np_file_role role);
 void np_facts_done(struct np_facts *facts);
 #define np_auto_facts np_auto(np_facts_done)
 

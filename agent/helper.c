@@ -135,20 +135,52 @@ static void pass_log(const char *name, const struct np_buf *log)
 		np_debug("%s: %s", name, lines.v[i]);
 }
 
+/* The dynamic linker reads its variables before the program does anything: these cannot come
+ * as arguments. */
+static int make_environment(const struct np_helper_job *job, struct np_strv *out)
+{
+	static const char path[] = "LD_LIBRARY_PATH=";
+	const char *more = NULL;
+	int r = np_strv_add(out, "PATH=/usr/sbin:/usr/bin:/sbin:/bin");
+
+	if (r == 0)
+		r = np_strv_add(out, "LC_ALL=C");
+	for (size_t i = 0; job->env && i < job->env->n && r == 0; i++) {
+		const char *entry = job->env->v[i];
+
+		if (np_starts_with(entry, path))
+			more = entry + strlen(path);
+		else if (np_starts_with(entry, "LD_"))
+			r = np_strv_add(out, entry);
+	}
+	if (r == 0 && (more || job->library_path)) {
+		_cleanup_free_ char *libraries =
+			np_asprintf("%s%s%s%s", path, job->library_path ? job->library_path : "",
+				    more && *more && job->library_path ? ":" : "",
+				    more ? more : "");
+
+		r = libraries ? np_strv_add(out, libraries) : -ENOMEM;
+	}
+	return r;
+}
+
 int np_helper_run(const struct np_helper *helper, const struct np_helper_job *job,
 		  struct np_child_result *result, struct np_err *err)
 {
-	_cleanup_free_ char *libraries =
-		job->library_path ? np_asprintf("LD_LIBRARY_PATH=%s", job->library_path) : NULL;
-	const char *const env[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", libraries,
-				    NULL };
+	np_auto_strv struct np_strv env = { 0 };
 	/* a job that is root's by nature opens /dev/infiniband/umad*; with --as-root a rung has
 	 * what root has */
 	static const uint64_t few = NP_CAP(DAC_OVERRIDE);
-	const struct np_child_spec spec = {
+	struct np_child_spec spec;
+	char memlock[NP_MEMLOCK_STRLEN];
+	int r = make_environment(job, &env);
+
+	if (r < 0)
+		return np_err_nomem(err);
+	spec = (struct np_child_spec){
 		.exec_fd = helper->program_fd,
 		.argv = job->argv,
-		.envp = env,
+		.envp = (const char *const *)env.v,
 		.cwd = empty_dir(job->make_directory),
 		.switch_user = helper->switch_user && !job->as_root,
 		.caps = helper->switch_user && job->as_root ? &few : NULL,
@@ -156,14 +188,10 @@ int np_helper_run(const struct np_helper *helper, const struct np_helper_job *jo
 		.gid = helper->gid,
 		.memlock = job->login_limit && helper->has_limit ? &helper->limit.limit : NULL,
 		.timeout_ms = job->timeout_ms,
+		.line_timeout_ms = job->line_timeout_ms,
 		.stdout_max = DOCUMENT_MAX,
 		.stderr_max = 1 << 16,
 	};
-	char memlock[NP_MEMLOCK_STRLEN];
-	int r;
-
-	if (job->library_path && !libraries)
-		return np_err_nomem(err);
 	if (!job->quiet)
 		np_progress("%s", job->name);
 	r = np_child_run(&spec, result, err);
@@ -192,12 +220,34 @@ static void last_line(const struct np_buf *log, char *out, size_t size)
 		np_printable(line ? line + 1 : np_strip(text), out, size);
 }
 
+/* The exit code and the first word of the dynamic linker, which says what it misses. */
+static bool linker_complains(const struct np_child_result *result, const char *line)
+{
+	return !result->timed_out && result->exit_status == 127 &&
+	       np_starts_with(line, NP_HELPER_PROGRAM ": ");
+}
+
 void np_helper_failure(const struct np_child_result *result, const char *who, int timeout_ms,
 		       struct np_err *err)
 {
 	char line[300];
 
 	last_line(&result->log, line, sizeof(line));
+	if (result->not_done) {
+		np_err_set(err, -EPROTO, "selftest.not_started", "%s could not %s: %s", who,
+			   result->not_done, strerror(result->not_done_errno));
+		np_err_hint(err, "run nodeprep where it may do that; in a container without other "
+				 "users give --as-root");
+		return;
+	}
+	if (linker_complains(result, line)) {
+		np_err_set(err, -EPROTO, "selftest.not_loaded", "%s could not be loaded: %s", who,
+			   line + strlen(NP_HELPER_PROGRAM ": "));
+		np_err_hint(err,
+			    "install the package of that library, or see which one `ldd " PROGRAM
+			    "` finds in its place");
+		return;
+	}
 	if (result->timed_out)
 		np_err_set(err, -ETIMEDOUT, "selftest.timeout", "no verdict within %d s: killed",
 			   timeout_ms / 1000);

@@ -41,14 +41,16 @@ void np_helper_done(struct np_helper *helper);
 void np_helper_find_limit(struct np_helper *helper);
 
 struct np_helper_job {
-	const char *name;	  /* for the progress line and the log */
-	const char *const *argv;  /* NULL-terminated, with NP_HELPER_PROGRAM first */
-	bool as_root;		  /* whatever np_helper_open chose */
-	bool login_limit;	  /* with the memlock limit that its user gets at login */
-	bool quiet;		  /* no progress line */
-	const char *library_path; /* LD_LIBRARY_PATH, or NULL */
-	bool make_directory;	  /* an empty one in /run to start in, where there is none yet */
+	const char *name;	   /* for the progress line and the log */
+	const char *const *argv;   /* NULL-terminated, with NP_HELPER_PROGRAM first */
+	bool as_root;		   /* whatever np_helper_open chose */
+	bool login_limit;	   /* with the memlock limit that its user gets at login */
+	bool quiet;		   /* no progress line */
+	const char *library_path;  /* folders in front of LD_LIBRARY_PATH, or NULL */
+	const struct np_strv *env; /* NAME=VALUE; those named LD_* are taken, or NULL */
+	bool make_directory;	   /* an empty one in /run to start in, where there is none yet */
 	int timeout_ms;
+	int line_timeout_ms; /* as np_child_spec has it */
 };
 
 /* Runs it to the end; its log goes to ours at level debug. Returns 0 whatever came out,
@@ -57,8 +59,9 @@ struct np_helper_job {
 int np_helper_run(const struct np_helper *helper, const struct np_helper_job *job,
 		  struct np_child_result *result, struct np_err *err) np_must_check;
 
-/* What became of one that gave no document: selftest.timeout or selftest.crashed in @err,
- * with the last line of its log. @who begins the sentence. */
+/* What became of one that gave no document, with the last line of its log: in @err
+ * selftest.timeout, selftest.crashed, or where it never ran selftest.not_started or
+ * selftest.not_loaded. @who begins the sentence. */
 void np_helper_failure(const struct np_child_result *result, const char *who, int timeout_ms,
 		       struct np_err *err);
 

@@ -2,22 +2,18 @@
 #include "agent/journal.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/file.h"
+#include "base/crc32c.h"
 
-#define STATE_DIR      "/var/lib/nodeprep"
-#define JOURNAL_NAME   "journal.json"
-#define LAST_NAME      "last-run.json"
-#define JOURNAL_FORMAT 1
+#define FORMAT 2
 
-json_t *np_journal_encode(const struct np_actions *actions, const char *machine_id)
+/* ---- writing ---- */
+
+static json_t *encode_list(const struct np_actions *actions)
 {
-	json_t *list = json_array(), *journal;
+	json_t *list = json_array();
 
 	for (size_t i = 0; list && i < actions->n; i++) {
 		if (json_array_append_new(list, np_action_encode(&actions->v[i])) < 0) {
@@ -25,24 +21,77 @@ json_t *np_journal_encode(const struct np_actions *actions, const char *machine_
 			return NULL;
 		}
 	}
-	journal = json_pack("{s:i, s:s, s:s, s:o}", "format", JOURNAL_FORMAT, "version", NP_VERSION,
-			    "machine_id", machine_id, "actions", list);
-	return journal;
+	return list;
 }
 
-int np_journal_decode(const json_t *journal, const char *machine_id, struct np_actions *out)
+/* The same for any order and spacing of the file. Returns 0 or -ENOMEM. */
+static int checksum(const json_t *doc, char out[24])
+{
+	_cleanup_free_ char *text = json_dumps(doc, JSON_COMPACT | JSON_SORT_KEYS);
+
+	if (!text)
+		return -ENOMEM;
+	snprintf(out, 24, "crc32c:%08x", np_crc32c(text, strlen(text)));
+	return 0;
+}
+
+char *np_journal_seal(json_t *doc)
+{
+	char sum[24], *text = NULL;
+
+	if (doc && checksum(doc, sum) == 0 &&
+	    json_object_set_new(doc, "checksum", json_string(sum)) == 0)
+		text = json_dumps(doc, JSON_INDENT(1));
+	json_decref(doc);
+	return text;
+}
+
+char *np_journal_text(const struct np_journal *journal)
+{
+	json_t *actions = encode_list(&journal->actions);
+
+	if (!actions)
+		return NULL;
+	return np_journal_seal(
+		json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:I, s:b, s:b, s:o}", "format", FORMAT,
+			  "kind", "journal", "version", NP_VERSION, "machine_id",
+			  journal->id.machine, "boot_id", journal->id.boot, "run", journal->run,
+			  "confirm_by_ms", (json_int_t)journal->deadline_ms, "complete",
+			  journal->complete, "reverts", journal->reverts, "actions", actions));
+}
+
+char *np_record_text(const struct np_record *record)
+{
+	json_t *base = encode_list(&record->base), *last = encode_list(&record->last);
+
+	if (!base || !last) {
+		json_decref(base);
+		json_decref(last);
+		return NULL;
+	}
+	return np_journal_seal(json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o}", "format",
+					 FORMAT, "kind", "record", "version", NP_VERSION,
+					 "machine_id", record->id.machine, "boot_id",
+					 record->id.boot, "run", record->run, "expired",
+					 record->expired, "since_first", base, "last_run", last));
+}
+
+/* ---- reading ---- */
+
+static int damaged(struct np_err *err, const char *what)
+{
+	np_err_set(err, -EINVAL, "state.damaged", "%s", what);
+	np_err_hint(err,
+		    "look at it by hand: it names what was changed, and what was there before");
+	return -EINVAL;
+}
+
+static int decode_list(const json_t *list, struct np_actions *out)
 {
 	np_auto_actions struct np_actions actions = { 0 };
-	const char *machine;
-	json_t *list;
-	int format;
 
-	if (json_unpack((json_t *)journal, "{s:i, s:s, s:o}", "format", &format, "machine_id",
-			&machine, "actions", &list) < 0 ||
-	    format != JOURNAL_FORMAT || !json_is_array(list))
+	if (!json_is_array(list))
 		return -EINVAL;
-	if (strcmp(machine, machine_id) != 0)
-		return -EXDEV;
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		struct np_action a, *slot;
 		int r = np_action_decode(json_array_get(list, i), &a);
@@ -55,93 +104,163 @@ int np_journal_decode(const json_t *journal, const char *machine_id, struct np_a
 			return -ENOMEM;
 		}
 		*slot = a;
+		slot->status = NP_STATUS_DONE;
 	}
 	*out = actions;
 	memset(&actions, 0, sizeof(actions));
 	return 0;
 }
 
-static void read_machine_id(char *out, size_t size)
+static void keep_files(struct np_actions *actions)
 {
-	char raw[64];
+	size_t kept = 0;
 
-	if (np_file_read_line_at(AT_FDCWD, "/etc/machine-id", raw, sizeof(raw)) <= 0)
-		np_strcpy(raw, sizeof(raw), "unknown");
-	np_printable(raw, out, size);
+	for (size_t i = 0; i < actions->n; i++) {
+		if (actions->v[i].kind == NP_ACTION_FILE)
+			actions->v[kept++] = actions->v[i];
+		else
+			np_action_done(&actions->v[i]);
+	}
+	actions->n = kept;
 }
 
-static int open_state_dir(struct np_err *err)
+static bool is_mine(const struct np_state_id *of, const struct np_state_id *me)
 {
-	int fd, r = np_file_mkdirs(STATE_DIR, err);
-	struct stat st;
+	if (me->machine[0] || of->machine[0])
+		return strcmp(of->machine, me->machine) == 0;
+	return me->boot[0] && strcmp(of->boot, me->boot) == 0;
+}
+
+static bool take_word(const json_t *doc, const char *key, char *out, size_t size)
+{
+	const json_t *value = json_object_get(doc, key);
+
+	return json_is_string(value) &&
+	       strlen(json_string_value(value)) == json_string_length(value) &&
+	       np_strcpy(out, size, json_string_value(value));
+}
+
+/* Version, checksum and owner; then *out is the document (a new reference). */
+static int open_document(const char *text, size_t len, const char *kind,
+			 const struct np_state_id *me, struct np_state_id *of, json_t **out,
+			 struct np_err *err)
+{
+	json_t *doc = json_loadb(text, len, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, NULL);
+	char sum[24] = "", said[24] = "", word[16];
+	int r = 0;
+
+	if (!json_is_object(doc)) {
+		r = damaged(err, "it is no JSON document, or was cut off");
+	} else if (json_integer_value(json_object_get(doc, "format")) != FORMAT ||
+		   !take_word(doc, "kind", word, sizeof(word)) || strcmp(word, kind) != 0) {
+		r = damaged(err, "it is of another version of nodeprep, or something else");
+	} else if (!take_word(doc, "checksum", said, sizeof(said)) ||
+		   json_object_del(doc, "checksum") < 0 || checksum(doc, sum) < 0 ||
+		   strcmp(sum, said) != 0) {
+		r = damaged(err, "its checksum is wrong: it was damaged, or edited by hand");
+	} else if (!take_word(doc, "machine_id", of->machine, sizeof(of->machine)) ||
+		   !take_word(doc, "boot_id", of->boot, sizeof(of->boot))) {
+		r = damaged(err, "it does not say of which machine it is");
+	} else if (!is_mine(of, me)) {
+		r = np_err_set(err, -EXDEV, "state.other_machine",
+			       "it is of the machine with the id %s, and this one is %s",
+			       of->machine[0] ? of->machine : "(none)",
+			       me->machine[0] ? me->machine : "(none)");
+		np_err_hint(err, "remove it from the image that this node was made from");
+	}
+	if (r < 0) {
+		json_decref(doc);
+		return r;
+	}
+	*out = doc;
+	return 0;
+}
+
+static int take_list(const json_t *doc, const char *key, bool same_boot, struct np_actions *out,
+		     struct np_err *err)
+{
+	int r = decode_list(json_object_get(doc, key), out);
+
+	if (r == 0 && !same_boot)
+		keep_files(out);
+	if (r == 0)
+		return 0;
+	return r == -ENOMEM ? np_err_nomem(err) : damaged(err, "it has an action that cannot be");
+}
+
+static bool same_boot(const struct np_state_id *of, const struct np_state_id *me)
+{
+	return me->boot[0] && strcmp(of->boot, me->boot) == 0;
+}
+
+int np_journal_parse(const char *text, size_t len, const struct np_state_id *me,
+		     struct np_journal *out, struct np_err *err)
+{
+	np_auto_journal struct np_journal journal = { .run = "" };
+	const json_t *deadline;
+	json_t *doc;
+	int r = open_document(text, len, "journal", me, &journal.id, &doc, err);
 
 	if (r < 0)
 		return r;
-	fd = open(STATE_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) < 0) {
-		r = -errno;
-		np_err_set(err, r, "state.unwritable", STATE_DIR ": %s", strerror(-r));
-		np_err_hint(err, "make " STATE_DIR " a directory of root");
-	} else if (st.st_uid != geteuid() || (st.st_mode & 022)) {
-		r = -EPERM;
-		np_err_set(err, r, "state.unsafe",
-			   STATE_DIR " can be written by others than root (owner %u, mode %04o)",
-			   (unsigned int)st.st_uid, (unsigned int)st.st_mode & 07777);
-		np_err_hint(err,
-			    "look at what is in it, then chown root " STATE_DIR " and chmod 755");
+	deadline = json_object_get(doc, "confirm_by_ms");
+	if (!take_word(doc, "run", journal.run, sizeof(journal.run)) ||
+	    !json_is_integer(deadline) || json_integer_value(deadline) < 0 ||
+	    !json_is_boolean(json_object_get(doc, "complete")) ||
+	    !json_is_boolean(json_object_get(doc, "reverts")))
+		r = damaged(err, "it does not say of which run it is");
+	else
+		r = take_list(doc, "actions", same_boot(&journal.id, me), &journal.actions, err);
+	if (r == 0) {
+		journal.deadline_ms = json_integer_value(deadline);
+		journal.complete = json_is_true(json_object_get(doc, "complete"));
+		journal.reverts = json_is_true(json_object_get(doc, "reverts"));
+		*out = journal;
+		memset(&journal, 0, sizeof(journal));
 	}
-	if (r < 0 && fd >= 0)
-		close(fd);
-	return r < 0 ? r : fd;
-}
-
-int np_journal_write(const struct np_actions *actions, struct np_err *err)
-{
-	struct np_file_attr attr = { .mode = 0600, .uid = geteuid(), .gid = getegid() };
-	_cleanup_close_ int dirfd = open_state_dir(err);
-	_cleanup_free_ char *text = NULL;
-	char machine_id[256];
-	json_t *journal;
-	int r;
-
-	if (dirfd < 0)
-		return dirfd;
-	read_machine_id(machine_id, sizeof(machine_id));
-	journal = np_journal_encode(actions, machine_id);
-	text = journal ? json_dumps(journal, JSON_INDENT(1)) : NULL;
-	json_decref(journal);
-	if (!text)
-		return np_err_nomem(err);
-	np_file_sweep_temp(dirfd, JOURNAL_NAME);
-	r = np_file_replace_at(dirfd, JOURNAL_NAME, text, strlen(text), &attr, err);
-	if (r < 0) {
-		np_err_set(err, r, "state.unwritable",
-			   "cannot record the undo in " STATE_DIR ": %s", strerror(-r));
-		np_err_hint(err, "make " STATE_DIR " writable");
-	}
+	json_decref(doc);
 	return r;
 }
 
-void np_journal_set_aside(void)
+int np_record_parse(const char *text, size_t len, const struct np_state_id *me,
+		    struct np_record *out, struct np_err *err)
 {
-	_cleanup_close_ int dirfd = open(STATE_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	np_auto_record struct np_record record = { .run = "" };
+	bool now;
+	json_t *doc;
+	int r = open_document(text, len, "record", me, &record.id, &doc, err);
 
-	if (dirfd < 0 || faccessat(dirfd, JOURNAL_NAME, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
-		return;
-	for (int n = 1; n < 100; n++) {
-		char name[40];
-
-		snprintf(name, sizeof(name), "interrupted-%d.json", n);
-		if (renameat2(dirfd, JOURNAL_NAME, dirfd, name, RENAME_NOREPLACE) == 0 ||
-		    errno != EEXIST)
-			return;
+	if (r < 0)
+		return r;
+	now = same_boot(&record.id, me);
+	if (!take_word(doc, "run", record.run, sizeof(record.run)) ||
+	    !take_word(doc, "expired", record.expired, sizeof(record.expired)))
+		r = damaged(err, "it does not say of which run it is");
+	else
+		r = take_list(doc, "since_first", now, &record.base, err);
+	if (r == 0)
+		r = take_list(doc, "last_run", now, &record.last, err);
+	if (r == 0) {
+		*out = record;
+		memset(&record, 0, sizeof(record));
 	}
+	json_decref(doc);
+	return r;
 }
 
-void np_journal_close(void)
+void np_journal_done(struct np_journal *journal)
 {
-	_cleanup_close_ int dirfd = open(STATE_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (!journal)
+		return;
+	np_actions_done(&journal->actions);
+	memset(journal, 0, sizeof(*journal));
+}
 
-	if (dirfd >= 0)
-		renameat(dirfd, JOURNAL_NAME, dirfd, LAST_NAME);
+void np_record_done(struct np_record *record)
+{
+	if (!record)
+		return;
+	np_actions_done(&record->base);
+	np_actions_done(&record->last);
+	memset(record, 0, sizeof(*record));
 }

@@ -3,27 +3,58 @@
 #define NP_AGENT_JOURNAL_H
 
 #include "agent/action.h"
+#include "agent/state.h"
 
 /*
- * /var/lib/nodeprep/journal.json: the actions of the run in progress, each with
- * what it takes to undo it, synced before the first of them runs. Bound to the
- * machine id, so that a cloned image does not restore another node.
+ * The two documents in the state folder, as text and back. Both are JSON for people to
+ * read, with a version, the machine and the boot that they are of, and a checksum
+ * (CRC-32C of the same document without it, written without blanks and with its keys in
+ * order), so that one that was cut or flipped is known before anything is believed.
+ *
+ * The journal is of one run: there from before its first change until it is kept or taken
+ * back. The record is what there was before: the net change since before the first apply,
+ * and of the last run alone.
  */
 
-/* Writes the journal anew. Returns 0 or a negative errno with message. */
-int np_journal_write(const struct np_actions *actions, struct np_err *err) np_must_check;
+#define NP_RUN_ID_LEN 17 /* 16 hex digits */
 
-/* An earlier run that was killed left its journal: it is kept as interrupted-N.json,
- * so that its undo is not lost. Nothing is written where there is none. */
-void np_journal_set_aside(void);
+struct np_journal {
+	struct np_state_id id; /* of the node and boot that wrote it */
+	char run[NP_RUN_ID_LEN];
+	/* apply --confirm: kept only if confirmed by then; CLOCK_BOOTTIME, 0 = no such wish */
+	int64_t deadline_ms;
+	bool reverts;  /* it takes back what is in the record, and nothing else */
+	bool complete; /* the run came to its end, and waits for that */
+	struct np_actions actions;
+};
 
-/* The run is over (kept or rolled back): the journal becomes last-run.json. */
-void np_journal_close(void);
+struct np_record {
+	struct np_state_id id;
+	char run[NP_RUN_ID_LEN];     /* the last one that was merged into it; "" = none */
+	char expired[NP_RUN_ID_LEN]; /* a run that nobody confirmed in time; "" = none */
+	struct np_actions base, last;
+};
 
-/* The journal as text, and back; pure but for memory. encode: new reference or NULL.
- * decode: 0, -EINVAL (not a journal of this version), -EXDEV (another machine). */
-json_t *np_journal_encode(const struct np_actions *actions, const char *machine_id);
-int np_journal_decode(const json_t *journal, const char *machine_id,
-		      struct np_actions *out) np_must_check;
+/* New text, or NULL when out of memory. Caller frees. */
+char *np_journal_text(const struct np_journal *journal);
+char *np_record_text(const struct np_record *record);
+
+/* The other way. @me is who reads: of a document of another boot the files alone are taken,
+ * since the rest of what it says ended with that boot. A node without a machine id takes
+ * what it wrote in this boot. @out is untouched on failure.
+ * Returns 0, -ENOMEM, or with message -EINVAL ("state.damaged": not such a document, of
+ * another version, or its checksum is wrong) or -EXDEV ("state.other_machine"). */
+int np_journal_parse(const char *text, size_t len, const struct np_state_id *me,
+		     struct np_journal *out, struct np_err *err) np_must_check;
+int np_record_parse(const char *text, size_t len, const struct np_state_id *me,
+		    struct np_record *out, struct np_err *err) np_must_check;
+
+/* Any such document with its checksum, as text; takes @doc. For the two above and for tests. */
+char *np_journal_seal(json_t *doc);
+
+void np_journal_done(struct np_journal *journal);
+void np_record_done(struct np_record *record);
+#define np_auto_journal np_auto(np_journal_done)
+#define np_auto_record	np_auto(np_record_done)
 
 #endif

@@ -17,6 +17,10 @@ json_t *np_json_text_or_null(const char *s);
 /* A list of such; NULL when out of memory. */
 json_t *np_json_strv(const struct np_strv *list);
 
+/* A copy in which each string is printable ASCII, np_printable's \xNN for the rest: fit to be
+ * laid out as lines for people. New reference; NULL when out of memory. */
+json_t *np_json_printable(const json_t *value);
+
 /* A string of one line: not empty, at most 700 bytes, no control characters. */
 bool np_json_is_line(const json_t *value);
 

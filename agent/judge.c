@@ -172,7 +172,8 @@ static void judge_prefix(const struct np_config *cfg, const struct np_facts *fac
 	np_auto_buf struct np_buf others = { 0 };
 	np_auto_strv struct np_strv longer = { 0 };
 
-	if (cfg->nccl_socket_ifname || np_nccl_plain_is_exact(dev->name, &facts->netdev_names))
+	if ((cfg->nccl_socket_ifname && !np_streq(cfg->nccl_socket_ifname, dev->name)) ||
+	    np_nccl_plain_is_exact(dev->name, &facts->netdev_names))
 		return;
 	for (size_t i = 0; i < facts->netdev_names.n; i++)
 		if (np_starts_with(facts->netdev_names.v[i], dev->name) &&
@@ -255,6 +256,10 @@ static bool is_written(const struct np_config *cfg, const struct np_facts *facts
 		return true;
 	if (role == NP_ROLE_DASK_YAML || role == NP_ROLE_DASK_ENV)
 		return cfg->dask.enabled;
+	if (role == NP_ROLE_MODULEFILE_OLD)
+		return true;
+	if (role == NP_ROLE_PROFILE_SH || role == NP_ROLE_PROFILE_CSH)
+		return cfg->ucx.profile != NP_UCX_OFF && !cfg->ucx_modulefile;
 	return role == NP_ROLE_NCCL_HOME || cfg->ucx.profile != NP_UCX_OFF;
 }
 
@@ -297,8 +302,22 @@ void np_judge_files(const struct np_config *cfg, const struct np_facts *facts,
 	}
 }
 
-/* Files that can be read and must not be replaced (a symlink in /etc): no matter as
- * long as their content is right. */
+static void judge_kept_file(const struct np_target_file *f, size_t len, struct np_checks *out)
+{
+	const char *code = f->in_home ? "file.home_refused" : "file.refused";
+
+	if (f->reason[0])
+		np_checks_add(out, "file", f->path, NP_CHECK_FAIL, code, f->hint,
+			      "its content should change, but it is not touched: %s", f->reason);
+	else if (len > NP_TARGET_MAX)
+		np_checks_add(out, "file", f->path, NP_CHECK_FAIL, code,
+			      "move it away: it cannot be a configuration file",
+			      "not touched: it would become too large (%zu bytes, the limit is %d)",
+			      len, NP_TARGET_MAX);
+}
+
+/* Files that can be read and must not be replaced (a symlink in /etc), or grown (they are
+ * as large as one may be): no matter as long as their content is right. */
 static void judge_kept_files(const struct np_config *cfg, const struct np_facts *facts,
 			     const struct np_selection *sel, struct np_checks *out)
 {
@@ -307,15 +326,14 @@ static void judge_kept_files(const struct np_config *cfg, const struct np_facts 
 		np_auto_buf struct np_buf content = { 0 };
 		bool wanted = false;
 
-		if (f->status != NP_TARGET_PRESENT || !f->reason[0])
+		if (f->status != NP_TARGET_PRESENT ||
+		    (!f->reason[0] && f->content.len < NP_TARGET_MAX / 2))
 			continue;
 		if (np_plan_file_content(cfg, facts, sel, &facts->files[i], &wanted, &content,
 					 NULL) < 0)
 			out->failed = true;
 		else if (wanted && !np_buf_equal(&content, &f->content))
-			np_checks_add(out, "file", f->path, NP_CHECK_FAIL, "file.refused", f->hint,
-				      "its content should change, but it is not touched: %s",
-				      f->reason);
+			judge_kept_file(f, content.len, out);
 	}
 }
 

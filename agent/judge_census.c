@@ -21,6 +21,11 @@ static void add_name(struct np_buf *names, const char *name)
 	np_buf_printf(names, "%s%s", names->len ? ", " : "", name);
 }
 
+static bool is_systems(const struct np_census_consumer *who)
+{
+	return who->who == NP_CENSUS_SERVICES || who->who == NP_CENSUS_LOGINS;
+}
+
 /* ---- NCCL's floor ---- */
 
 /* Who gets it, and who has it behind another one on the way. */
@@ -39,8 +44,7 @@ static void who_finds(const struct np_census *c, const struct np_library_file *f
 			if (one != f)
 				continue;
 			add_name(nth == 0 ? users : behind, who->name);
-			*systems |= nth == 0 && (who->who == NP_CENSUS_SERVICES ||
-						 who->who == NP_CENSUS_LOGINS);
+			*systems |= nth == 0 && is_systems(who);
 			break;
 		}
 	}
@@ -101,7 +105,8 @@ static void judge_shadow(const struct np_census *c, const struct np_census_consu
 	bool older;
 	char path[128];
 
-	if (!first || first == hidden || !np_strv_has(&who->folders, first->folder) ||
+	if (!first || first == hidden || first->damaged ||
+	    !np_strv_has(&who->folders, first->folder) ||
 	    np_streq(first->version, hidden->version) || hidden->kind == NP_LIBRARY_UCT)
 		return;
 	older = !first->version[0] || !hidden->version[0] ||
@@ -135,6 +140,25 @@ static void judge_shadows(const struct np_census *c, struct np_checks *out)
 	}
 }
 
+/* ---- what depends on where a program starts ---- */
+
+static void judge_relative(const struct np_census *c, struct np_checks *out)
+{
+	for (size_t i = 0; i < c->n_consumers; i++) {
+		const struct np_census_consumer *who = &c->consumers[i];
+		char source[128];
+
+		if (!who->relative[0])
+			continue;
+		np_strcpy(source, sizeof(source), who->source);
+		np_checks_add(
+			out, "library", source, NP_CHECK_WARN, "library.path_relative",
+			"name absolute folders alone; behind one write ${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}",
+			"LD_LIBRARY_PATH of %s has %s: a program takes libraries from the folder that it is started in",
+			who->name, who->relative);
+	}
+}
+
 /* ---- the loader cache ---- */
 
 /* The dynamic linker looks into its own folders without the cache, too. */
@@ -165,6 +189,59 @@ static void judge_cache(const struct np_census *c, struct np_checks *out)
 	}
 }
 
+/* ---- what could not be read ---- */
+
+static void judge_unread_library(const struct np_census *c, const struct np_library_file *f,
+				 struct np_checks *out)
+{
+	np_auto_buf struct np_buf users = { 0 };
+	bool systems = false;
+	char path[128];
+
+	for (size_t i = 0; f->loadable && i < c->n_consumers; i++) {
+		const struct np_census_consumer *who = &c->consumers[i];
+
+		if (who->who == NP_CENSUS_ENVIRONMENT || np_census_find(c, who, f->name, 0) != f)
+			continue;
+		add_name(&users, who->name);
+		systems |= is_systems(who);
+	}
+	if (!users.len)
+		return;
+	path_of(f, path);
+	if (f->damaged) {
+		np_checks_add(
+			out, "library", path, systems ? NP_CHECK_FAIL : NP_CHECK_WARN,
+			"library.damaged", "install it again, or remove it",
+			"the first of its name for %.80s, and %s: their programs do not start",
+			users.data, f->problem);
+		return;
+	}
+	np_checks_add(out, "library", path, NP_CHECK_UNKNOWN, "library.unread",
+		      "look at it, and give root access to it",
+		      "used by %.80s, and its version is not known: %s", users.data,
+		      f->problem[0] ? f->problem : "it does not tell");
+}
+
+static void judge_unread(const struct np_census *c, struct np_checks *out)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		const struct np_library_file *f = &c->files[i];
+
+		if (f->kind == NP_LIBRARY_FOLDER)
+			np_checks_add(out, "library", f->folder, NP_CHECK_UNKNOWN, "library.unread",
+				      "correct who names it, or give root access to it",
+				      "not looked into: %s", f->problem);
+		else if (is_library(f) &&
+			 (f->problem[0] || (f->kind == NP_LIBRARY_NCCL && !f->version[0])))
+			judge_unread_library(c, f, out);
+	}
+	if (c->cut)
+		np_checks_add(out, "library", "node", NP_CHECK_UNKNOWN, "library.unread",
+			      "remove what is not used, or name fewer places",
+			      "there is more than the census looks at");
+}
+
 void np_judge_census(const struct np_config *cfg, const struct np_census *c, struct np_checks *out)
 {
 	if (!c->looked)
@@ -172,5 +249,7 @@ void np_judge_census(const struct np_config *cfg, const struct np_census *c, str
 	for (size_t i = 0; i < c->n; i++)
 		judge_floor(cfg, c, &c->files[i], out);
 	judge_shadows(c, out);
+	judge_relative(c, out);
 	judge_cache(c, out);
+	judge_unread(c, out);
 }

@@ -12,14 +12,6 @@
 
 static const char *const keys[] = { "NCCL_SOCKET_IFNAME", "NCCL_IB_HCA" };
 
-static const struct np_file_fact *find(const struct np_facts *facts, enum np_file_role role)
-{
-	for (size_t i = 0; i < facts->n_files; i++)
-		if (facts->files[i].role == role)
-			return &facts->files[i];
-	return NULL;
-}
-
 /* The content that the file has, or is about to get. False: it is not there. */
 static bool content_of(const struct np_config *cfg, const struct np_facts *facts,
 		       const struct np_selection *sel, const struct np_file_fact *fact,
@@ -70,7 +62,7 @@ static void judge_shadow(const struct np_target_file *home, const struct np_buf 
 static void judge_shadows(const struct np_config *cfg, const struct np_facts *facts,
 			  const struct np_selection *sel, struct np_checks *out)
 {
-	const struct np_file_fact *etc = find(facts, NP_ROLE_NCCL_ETC);
+	const struct np_file_fact *etc = np_facts_file(facts, NP_ROLE_NCCL_ETC);
 	np_auto_buf struct np_buf etc_content = { 0 };
 
 	if (!etc || !content_of(cfg, facts, sel, etc, &etc_content, out))
@@ -130,7 +122,10 @@ static void judge_ucx(const struct np_config *cfg, const struct np_facts *facts,
 	}
 	/* an address that is about to come is as good as one */
 	if (tls && devices && !np_ucx_tcp_has_device(tls, devices, sel, facts))
-		np_ucx_tcp_unusable(devices, "/etc/profile.d/nodeprep-ucx.sh", out);
+		np_ucx_tcp_unusable(devices,
+				    cfg->ucx_modulefile ? cfg->ucx_modulefile :
+							  "/etc/profile.d/nodeprep-ucx.sh",
+				    out);
 	np_env_done(&env);
 }
 

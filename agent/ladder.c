@@ -167,6 +167,14 @@ static int add_verbs(struct maker *m, const char *rung, const struct np_ca *ca,
 
 /* ---- the netdev ---- */
 
+static bool any_ipoib(const struct np_facts *facts)
+{
+	for (size_t i = 0; i < facts->netdevs.n; i++)
+		if (np_netdev_is_ipoib(&facts->netdevs.v[i]))
+			return true;
+	return false;
+}
+
 static int add_tcp(struct maker *m)
 {
 	const struct np_netdev *dev = m->sel->primary;
@@ -184,10 +192,17 @@ static int add_tcp(struct maker *m)
 			  np_inet_addr_str(&dev->addrs[i].inet, address));
 		return 0;
 	}
-	skip(step, "selftest.tcp.no_address",
-	     dev ? "give it an address: nodeprep apply --ip ADDR/LEN" : "name it with --ifname",
-	     dev ? "the IPoIB netdev has no IP address" :
-		   "no IPoIB netdev, or several that could be meant");
+	if (dev)
+		skip(step, "selftest.tcp.no_address",
+		     "give it an address: nodeprep apply --ip ADDR/LEN",
+		     "the IPoIB netdev has no IP address");
+	else if (any_ipoib(m->facts))
+		skip(step, "selftest.tcp.no_address", "name it with --ifname",
+		     "several IPoIB netdevs could be meant");
+	else
+		skip(step, "selftest.tcp.no_address",
+		     "load ib_ipoib where IP over InfiniBand is wanted",
+		     "no IPoIB netdev on this node");
 	return 0;
 }
 

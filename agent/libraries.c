@@ -64,18 +64,18 @@ int np_libraries_ask(bool nvlink, struct np_libraries *out, struct np_err *err)
 	return 0;
 }
 
-int np_libraries_show(int timeout_ms, json_t **list, struct np_err *err)
+int np_libraries_show(const char *const *names, int timeout_ms, json_t **list, struct np_err *err)
 {
 	struct np_err why = { 0 };
 	json_t *found = NULL;
-	int r = run(np_library_names, timeout_ms, &found, &why);
+	int r = run(names, timeout_ms, &found, &why);
 
 	if (r < 0) {
 		*err = why;
 		return r;
 	}
 	if (!found)
-		found = np_libraries_unknown(np_library_names, &why);
+		found = np_libraries_unknown(names, &why);
 	if (!found)
 		return np_err_nomem(err);
 	*list = found;

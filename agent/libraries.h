@@ -43,10 +43,11 @@ struct np_libraries {
  * -EINTR and -ENOMEM with message. */
 int np_libraries_ask(bool nvlink, struct np_libraries *out, struct np_err *err) np_must_check;
 
-/* Everything, as the list of the schema's show.libraries, in @list (new reference). Each
- * library is "unknown" where nodeprep-selftest is not installed, crashes or hangs. Returns
- * 0, or -EINTR and -ENOMEM with message. */
-int np_libraries_show(int timeout_ms, json_t **list, struct np_err *err) np_must_check;
+/* Those of @names (one of the lists below), as the list of the schema's show.libraries, in
+ * @list (new reference). Each library is "unknown" where nodeprep-selftest is not installed,
+ * crashes or hangs. Returns 0, or -EINTR and -ENOMEM with message. */
+int np_libraries_show(const char *const *names, int timeout_ms, json_t **list,
+		      struct np_err *err) np_must_check;
 
 /* ---- the document (libraries_take.c); pure ---- */
 

@@ -194,8 +194,22 @@ static const struct member gdrapi[] = {
 	{ NULL, 0, false, NULL, NULL },
 };
 
+static const struct member nvlink_peer[] = {
+	{ "pci_address", TEXT, false, NULL, NULL },
+	{ "links", COUNT, true, NULL, NULL },
+	{ NULL, 0, false, NULL, NULL },
+};
+
+static const struct member nvlink_gpu[] = {
+	{ "pci_address", TEXT, false, NULL, NULL },
+	{ "active", COUNT, true, NULL, NULL },
+	{ "peers", LIST, false, NULL, nvlink_peer },
+	{ NULL, 0, false, NULL, NULL },
+};
+
 static const struct member nvml[] = {
 	{ "nvlink", FLAG, true, NULL, NULL },
+	{ "gpus", LIST, false, NULL, nvlink_gpu },
 	{ NULL, 0, false, NULL, NULL },
 };
 

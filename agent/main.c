@@ -52,7 +52,10 @@ static int run(const struct np_cli *cli, struct np_result *result)
 
 	np_config_init(&cfg);
 	np_privileges_begin(cli);
-	r = np_cli_config(cli, &cfg, &result->error);
+	/* a fault in a file must not stand in the way of taking back what came of it */
+	r = cli->verb->bit == NP_VERB_REVERT || cli->verb->bit == NP_VERB_CONFIRM ?
+		    0 :
+		    np_cli_config(cli, &cfg, &result->error);
 	np_privileges_configured(cli);
 	if (r < 0)
 		result->exit = r == -ENOMEM				      ? NP_EXIT_INTERNAL :
@@ -94,6 +97,7 @@ int main(int argc, char **argv)
 		return code;
 	}
 	result.verb = cli.verb ? cli.verb->name : "";
+	np_progress_done();
 	if (result.error.num)
 		say_error(&result.error);
 	code = exit_code(&result);

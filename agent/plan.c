@@ -96,18 +96,16 @@ static int refuse_address_in_use(const struct np_facts *facts, struct np_err *er
 	return 0;
 }
 
-static int refuse_cutting_default_route(const struct np_config *cfg, const struct np_facts *facts,
+static int refuse_cutting_default_route(const struct np_routes *routes,
 					const struct np_actions *actions, struct np_err *err)
 {
-	if (cfg->force)
-		return 0;
 	for (size_t i = 0; i < actions->n; i++) {
 		const struct np_action *a = &actions->v[i];
 
 		if (!np_action_cuts_netdev(a))
 			continue;
-		for (size_t k = 0; k < facts->routes.n; k++) {
-			const struct np_route *route = &facts->routes.v[k];
+		for (size_t k = 0; k < routes->n; k++) {
+			const struct np_route *route = &routes->v[k];
 			char from[80];
 
 			if (!route->is_default || route->ifindex != a->ifindex)
@@ -138,18 +136,18 @@ static bool is_held(const struct np_actions *actions, size_t index)
 
 /* The kernel drops a route with the address that is its source, also when that
  * address comes back a moment later. */
-static int refuse_losing_routes(const struct np_config *cfg, const struct np_facts *facts,
-				const struct np_actions *actions, struct np_err *err)
+static int refuse_losing_routes(const struct np_routes *routes, const struct np_actions *actions,
+				struct np_err *err)
 {
-	for (size_t i = 0; i < actions->n && !cfg->force; i++) {
+	for (size_t i = 0; i < actions->n; i++) {
 		const struct np_action *a = &actions->v[i];
 		char addr[NP_INET_STRLEN], dst[NP_INET_STRLEN];
 
 		/* an address that is there with another length keeps its routes */
 		if (a->kind != NP_ACTION_ADDR_DEL || is_held(actions, i))
 			continue;
-		for (size_t k = 0; k < facts->routes.n; k++) {
-			const struct np_route *route = &facts->routes.v[k];
+		for (size_t k = 0; k < routes->n; k++) {
+			const struct np_route *route = &routes->v[k];
 
 			if (!route->has_src || !np_inet_same_addr(&route->src, &a->addr.inet))
 				continue;
@@ -165,6 +163,14 @@ static int refuse_losing_routes(const struct np_config *cfg, const struct np_fac
 		}
 	}
 	return 0;
+}
+
+int np_plan_refuse_cuts(const struct np_routes *routes, const struct np_actions *actions,
+			struct np_err *err)
+{
+	int r = refuse_cutting_default_route(routes, actions, err);
+
+	return r < 0 ? r : refuse_losing_routes(routes, actions, err);
 }
 
 int np_plan_make(const struct np_config *cfg, const struct np_facts *facts, unsigned int parts,
@@ -194,9 +200,7 @@ int np_plan_make(const struct np_config *cfg, const struct np_facts *facts, unsi
 		if (r < 0)
 			return r;
 	}
-	r = refuse_cutting_default_route(cfg, facts, &actions, err);
-	if (r == 0)
-		r = refuse_losing_routes(cfg, facts, &actions, err);
+	r = cfg->force ? 0 : np_plan_refuse_cuts(&facts->routes, &actions, err);
 	if (r < 0)
 		return r;
 	if (parts & NP_PLAN_FILES) {

@@ -33,6 +33,18 @@ int np_plan_make(const struct np_config *cfg, const struct np_facts *facts, unsi
 int np_plan_addresses(const struct np_selected_netdev *sel, struct np_actions *out,
 		      struct np_err *err) np_must_check;
 
+/* Takes @gone away from a netdev and adds @back to it, where they are there or not there yet;
+ * every other address stays, also where the kernel would take secondaries along. For an undo
+ * that finds the netdev changed by others. Returns 0 or -ENOMEM with message. */
+int np_plan_address_swap(const struct np_netdev *dev, const struct np_netdev_addr *gone,
+			 size_t n_gone, const struct np_netdev_addr *back, size_t n_back,
+			 struct np_actions *out, struct np_err *err) np_must_check;
+
+/* Refuses what could cut the default route, or drop a route that somebody made: -EBUSY
+ * ("netdev.cuts_default_route", "netdev.cuts_route"). Part of np_plan_make. */
+int np_plan_refuse_cuts(const struct np_routes *routes, const struct np_actions *actions,
+			struct np_err *err) np_must_check;
+
 /* Is the broadcast address the one of its prefix (or is there none to have)? */
 bool np_broadcast_is_right(const struct np_netdev_addr *addr);
 

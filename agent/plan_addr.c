@@ -19,7 +19,7 @@
 /* Addresses that are still there, as the plan grows; within a subnet in kernel order. */
 struct state {
 	const struct np_netdev *dev;
-	const struct np_selected_netdev *sel;
+	const struct np_selected_netdev *sel; /* NULL: nothing is wanted, nothing has to go */
 	struct np_netdev_addr *v;
 	size_t n;
 	struct np_actions *out;
@@ -95,7 +95,7 @@ static size_t count_lengths(const struct state *st, const struct np_inet *inet)
 
 static bool is_wanted(const struct state *st, const struct np_inet *inet)
 {
-	for (size_t i = 0; i < st->sel->n_addrs; i++)
+	for (size_t i = 0; st->sel && i < st->sel->n_addrs; i++)
 		if (np_inet_equal(&st->sel->addrs[i], inet))
 			return true;
 	return false;
@@ -103,7 +103,7 @@ static bool is_wanted(const struct state *st, const struct np_inet *inet)
 
 static bool is_wanted_addr(const struct state *st, const struct np_inet *inet)
 {
-	for (size_t i = 0; i < st->sel->n_addrs; i++)
+	for (size_t i = 0; st->sel && i < st->sel->n_addrs; i++)
 		if (np_inet_same_addr(&st->sel->addrs[i], inet))
 			return true;
 	return false;
@@ -115,7 +115,7 @@ static bool must_go(const struct state *st, const struct np_netdev_addr *addr)
 {
 	if (is_wanted_addr(st, &addr->inet))
 		return !is_wanted(st, &addr->inet);
-	return st->sel->want->exclusive && addr->scope != RT_SCOPE_LINK;
+	return st->sel && st->sel->want->exclusive && addr->scope != RT_SCOPE_LINK;
 }
 
 /* A wanted address whose only entry is about to go gets a /32, which must_go later. */
@@ -280,20 +280,64 @@ static int drop(struct state *st, bool foreign_only)
 	return 0;
 }
 
+static int start(struct state *st)
+{
+	st->n = st->dev->n_addrs;
+	st->v = calloc(st->n + 1, sizeof(*st->v));
+	if (!st->v)
+		return -ENOMEM;
+	if (st->n)
+		memcpy(st->v, st->dev->addrs, st->n * sizeof(*st->v));
+	return 0;
+}
+
+/* An IPv4 address comes before others go, so that it is never absent; one that is there with
+ * another length or broadcast address (IPv6: with any length) has to wait. */
+static int swap_in(struct state *st, const struct np_netdev_addr *back, size_t n_back, bool late)
+{
+	for (size_t i = 0; i < n_back; i++) {
+		bool there = find(st, &back[i].inet) < st->n;
+		bool waits = there || (back[i].inet.family == AF_INET6 &&
+				       count_lengths(st, &back[i].inet) > 0);
+
+		if (!there && (late || !waits) && add(st, &back[i]) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int np_plan_address_swap(const struct np_netdev *dev, const struct np_netdev_addr *gone,
+			 size_t n_gone, const struct np_netdev_addr *back, size_t n_back,
+			 struct np_actions *out, struct np_err *err)
+{
+	struct state st = { .dev = dev, .out = out };
+	int r = start(&st);
+
+	if (r == 0)
+		r = swap_in(&st, back, n_back, false);
+	for (size_t i = 0; i < n_gone && r == 0; i++) {
+		size_t index = find(&st, &gone[i].inet);
+
+		if (index < st.n)
+			r = del_keeping_others(&st, index);
+	}
+	if (r == 0)
+		r = swap_in(&st, back, n_back, true);
+	free(st.v);
+	return r < 0 ? np_err_nomem(err) : 0;
+}
+
 int np_plan_addresses(const struct np_selected_netdev *sel, struct np_actions *out,
 		      struct np_err *err)
 {
 	struct state st = { .dev = sel->dev, .sel = sel, .out = out };
-	int r = 0;
+	int r;
 
 	if (sel->n_addrs == 0)
 		return 0;
-	st.n = sel->dev->n_addrs;
-	st.v = calloc(st.n + 1, sizeof(*st.v));
-	if (!st.v)
+	r = start(&st);
+	if (r < 0)
 		return np_err_nomem(err);
-	if (st.n)
-		memcpy(st.v, sel->dev->addrs, st.n * sizeof(*st.v));
 	r = drop(&st, true);
 	for (size_t i = 0; i < sel->n_addrs && r == 0; i++)
 		r = want_address(&st, &sel->addrs[i]);

@@ -90,6 +90,42 @@ static bool keeps_out(const struct np_config *cfg, const struct np_facts *facts,
 	return true;
 }
 
+/* Whole names of what this node has: then those are meant, and not what NCCL's prefixes take
+ * besides. Everything else ("mlx5", "=ib0", "^ib1") is NCCL's own language. */
+static int split_names(const char *list, const struct np_strv *all, struct np_strv *out,
+		       bool *whole)
+{
+	int r = np_strv_split(out, list, ",");
+
+	*whole = out->n > 0 && *list != '^' && *list != '=';
+	for (size_t i = 0; r == 0 && i < out->n; i++)
+		*whole = *whole && np_strv_has(all, out->v[i]);
+	return r;
+}
+
+/* [nccl] ib_hca, with the numbers of the ports, and exact where the names alone would take
+ * other ports too. */
+static int configured_hcas(const struct np_config *cfg, const struct np_facts *facts, char **out)
+{
+	np_auto_strv struct np_strv named = { 0 };
+	np_auto_strv struct np_strv all = { 0 };
+	np_auto_buf struct np_buf list = { 0 };
+	size_t prefix = strspn(cfg->nccl_ib_hca, "^=");
+	bool whole;
+	int r;
+
+	np_buf_add(&list, cfg->nccl_ib_hca, prefix);
+	if (with_port_numbers(facts, cfg->nccl_ib_hca + prefix, &list) < 0 ||
+	    port_names(cfg, facts, false, &all) < 0 ||
+	    split_names(list.data, &all, &named, &whole) < 0)
+		return -ENOMEM;
+	/* all ports there are: NULL, and the list says it as well */
+	r = whole ? np_nccl_hca_value(&named, &all, out) : 0;
+	if (r == 0 && !*out)
+		*out = strdup(list.data);
+	return r == 0 && !*out ? -ENOMEM : r;
+}
+
 /* Ports that must not be used by their role (management, ignored, Ethernet) have to
  * be kept out by name; a port that is merely down NCCL skips by itself. */
 static int ib_hca_value(const struct np_config *cfg, const struct np_facts *facts,
@@ -102,16 +138,8 @@ static int ib_hca_value(const struct np_config *cfg, const struct np_facts *fact
 
 	*out = NULL;
 	*drop = false;
-	if (cfg->nccl_ib_hca) {
-		np_auto_buf struct np_buf list = { 0 };
-		size_t prefix = strspn(cfg->nccl_ib_hca, "^=");
-
-		np_buf_add(&list, cfg->nccl_ib_hca, prefix);
-		if (with_port_numbers(facts, cfg->nccl_ib_hca + prefix, &list) < 0)
-			return -ENOMEM;
-		*out = strdup(list.data);
-		return *out ? 0 : -ENOMEM;
-	}
+	if (cfg->nccl_ib_hca)
+		return configured_hcas(cfg, facts, out);
 	if (port_names(cfg, facts, true, &wanted) < 0 || port_names(cfg, facts, false, &all) < 0)
 		return -ENOMEM;
 	if (wanted.n == 0)
@@ -130,10 +158,16 @@ static int ifname_value(const struct np_config *cfg, const struct np_facts *fact
 			const struct np_selection *sel, char **out)
 {
 	np_auto_strv struct np_strv names = { 0 };
+	bool whole;
 
 	*out = NULL;
 	if (cfg->nccl_socket_ifname) {
-		*out = strdup(cfg->nccl_socket_ifname);
+		if (split_names(cfg->nccl_socket_ifname, &facts->netdev_names, &names, &whole) < 0)
+			return -ENOMEM;
+		if (whole)
+			*out = np_nccl_ifname_value(&names, &facts->netdev_names);
+		if (!*out)
+			*out = strdup(cfg->nccl_socket_ifname);
 		return *out ? 0 : -ENOMEM;
 	}
 	if (!np_consumer_netdev(sel))
@@ -160,13 +194,18 @@ const char *np_plan_ifname_refused(const struct np_config *cfg, const struct np_
 				   const struct np_selection *sel)
 {
 	const char *value = cfg->nccl_socket_ifname;
-	bool any = false;
+	np_auto_strv struct np_strv names = { 0 };
+	bool any = false, whole;
 
 	/* what is excluded may be absent; one letter is no value to NCCL */
 	if (!value || *value == '^' || strlen(value) < 2)
 		return NULL;
+	if (split_names(value, &facts->netdev_names, &names, &whole) < 0)
+		whole = false;
 	for (size_t i = 0; i < facts->netdev_names.n; i++) {
-		if (!np_nccl_matches(value, facts->netdev_names.v[i], -1))
+		const char *name = facts->netdev_names.v[i];
+
+		if (whole ? !np_strv_has(&names, name) : !np_nccl_matches(value, name, -1))
 			continue;
 		any = true;
 		if (gets_address(facts, sel, facts->netdev_names.v[i]))
@@ -249,21 +288,35 @@ int np_plan_ucx_env(const struct np_config *cfg, const struct np_facts *facts,
 	return *wanted ? np_ucx_env(&input, env, err) : 0;
 }
 
+/* The modulefile is written in the place of the profile scripts. */
+static bool is_other_way(const struct np_config *cfg, enum np_file_role role)
+{
+	bool script = role == NP_ROLE_PROFILE_SH || role == NP_ROLE_PROFILE_CSH;
+
+	return role == NP_ROLE_MODULEFILE_OLD || (script && cfg->ucx_modulefile);
+}
+
 static int ucx_content(const struct np_config *cfg, const struct np_facts *facts,
 		       const struct np_selection *sel, enum np_file_role role, bool *wanted,
 		       struct np_buf *content, struct np_err *err)
 {
 	struct np_env env = { 0 };
-	int r = np_plan_ucx_env(cfg, facts, sel, wanted, &env, err);
+	int r;
 
+	*wanted = false;
+	if (is_other_way(cfg, role))
+		return 0;
+	r = np_plan_ucx_env(cfg, facts, sel, wanted, &env, err);
 	if (r < 0 || !*wanted)
 		return r;
 	if (role == NP_ROLE_PROFILE_SH)
 		r = np_ucx_render_sh(&env, content);
 	else if (role == NP_ROLE_PROFILE_CSH)
 		r = np_ucx_render_csh(&env, content);
+	else if (role == NP_ROLE_MODULEFILE)
+		r = np_ucx_render_modulefile(&env, cfg->ucx_modulefile, content);
 	else
-		r = np_ucx_render_env(&env, content);
+		r = np_ucx_render_env(&env, cfg->ucx_modulefile, content);
 	np_env_done(&env);
 	return r < 0 ? np_err_nomem(err) : 0;
 }
@@ -314,8 +367,27 @@ static int add_file_action(const struct np_target_file *f, bool has_new, struct 
 	return a->old_content.failed || a->new_content.failed ? -ENOMEM : 0;
 }
 
+static bool is_leftover_of_ucx(const struct np_config *cfg, const struct np_facts *facts,
+			       const struct np_file_fact *fact)
+{
+	const struct np_file_fact *modulefile = np_facts_file(facts, NP_ROLE_MODULEFILE);
+	bool ucx = fact->role == NP_ROLE_PROFILE_SH || fact->role == NP_ROLE_PROFILE_CSH ||
+		   fact->role == NP_ROLE_UCX_ENV || fact->role == NP_ROLE_MODULEFILE_OLD;
+
+	if (fact->file.status != NP_TARGET_PRESENT)
+		return false;
+	if (fact->role == NP_ROLE_MODULEFILE)
+		return cfg->ucx.profile == NP_UCX_OFF;
+	/* what works stays as long as the other cannot come */
+	if (modulefile && modulefile->file.status != NP_TARGET_PRESENT &&
+	    modulefile->file.status != NP_TARGET_ABSENT)
+		ucx = fact->role == NP_ROLE_UCX_ENV;
+	return ucx && (cfg->ucx.profile == NP_UCX_OFF || is_other_way(cfg, fact->role));
+}
+
 /* A file that is nodeprep's own and no longer asked for. */
-static bool is_leftover(const struct np_config *cfg, const struct np_file_fact *fact)
+static bool is_leftover(const struct np_config *cfg, const struct np_facts *facts,
+			const struct np_file_fact *fact)
 {
 	if (fact->role == NP_ROLE_MODULES_LOAD || fact->role == NP_ROLE_MODPROBE)
 		return fact->file.status == NP_TARGET_PRESENT;
@@ -323,9 +395,7 @@ static bool is_leftover(const struct np_config *cfg, const struct np_file_fact *
 		return cfg->memlock_keep && fact->file.status == NP_TARGET_PRESENT;
 	if (fact->role == NP_ROLE_DASK_YAML || fact->role == NP_ROLE_DASK_ENV)
 		return !cfg->dask.enabled && fact->file.status == NP_TARGET_PRESENT;
-	return cfg->ucx.profile == NP_UCX_OFF && fact->file.status == NP_TARGET_PRESENT &&
-	       (fact->role == NP_ROLE_PROFILE_SH || fact->role == NP_ROLE_PROFILE_CSH ||
-		fact->role == NP_ROLE_UCX_ENV);
+	return is_leftover_of_ucx(cfg, facts, fact);
 }
 
 static bool is_planned(const struct np_actions *actions, const struct np_target_file *f)
@@ -352,7 +422,10 @@ static int plan_file(const struct np_config *cfg, const struct np_facts *facts,
 	r = np_plan_file_content(cfg, facts, sel, fact, &wanted, &content, err);
 	if (r < 0)
 		return r;
-	if (!wanted && !is_leftover(cfg, fact))
+	if (!wanted && !is_leftover(cfg, facts, fact))
+		return 0;
+	/* the next run would refuse to read it: a matter of judgement, too */
+	if (content.len > NP_TARGET_MAX)
 		return 0;
 	if (wanted && fact->file.status == NP_TARGET_PRESENT &&
 	    np_buf_equal(&content, &fact->file.content))

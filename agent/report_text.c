@@ -130,6 +130,18 @@ static size_t count_actions(const struct np_result *r, enum np_action_status sta
 	return n;
 }
 
+/* Skips do no harm, and prove nothing either. */
+static bool nothing_tried(const struct np_result *r)
+{
+	const json_t *entry;
+	size_t i;
+
+	json_array_foreach (r->selftest, i, entry)
+		if (!np_streq(json_string_value(json_object_get(entry, "status")), "skip"))
+			return false;
+	return true;
+}
+
 static void add_verdict(const struct np_result *r, struct np_buf *out)
 {
 	size_t done = count_actions(r, NP_STATUS_DONE),
@@ -153,7 +165,26 @@ static void add_verdict(const struct np_result *r, struct np_buf *out)
 			      planned == 1 ? "" : "s");
 		return;
 	}
+	if (strcmp(r->verb, "revert") == 0) {
+		if (planned)
+			np_buf_printf(out, "%zu change%s to take back\n", planned,
+				      planned == 1 ? "" : "s");
+		else if (done)
+			np_buf_printf(out, "%zu change%s taken back%s\n", done,
+				      done == 1 ? "" : "s",
+				      np_result_ready(r) ? "" : ", but not all");
+		else
+			np_buf_str(out,
+				   np_result_ready(r) ? "nothing to revert\n" : "not taken back\n");
+		return;
+	}
+	if (strcmp(r->verb, "confirm") == 0) {
+		np_buf_str(out, r->checks.n ? "confirmed\n" : "nothing to confirm\n");
+		return;
+	}
 	np_buf_str(out, np_result_ready(r) ? "ready" : "not ready");
+	if (strcmp(r->verb, "selftest") == 0 && nothing_tried(r))
+		np_buf_str(out, ", and no data path was tried");
 	if (strcmp(r->verb, "apply") == 0)
 		np_buf_printf(out, done ? ", %zu change%s made" : ", nothing to do", done,
 			      done == 1 ? "" : "s");

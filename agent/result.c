@@ -27,6 +27,10 @@ void np_checks_add(struct np_checks *list, const char *id, const char *target,
 	va_start(args, fmt);
 	vsnprintf(v->message, sizeof(v->message), fmt, args);
 	va_end(args);
+	/* names of files and what stands in them are part of it */
+	np_one_line(v->target, sizeof(v->target));
+	np_one_line(v->hint, sizeof(v->hint));
+	np_one_line(v->message, sizeof(v->message));
 }
 
 void np_checks_done(struct np_checks *list)

@@ -2,6 +2,7 @@
 #include "agent/selftest_child.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 
 #define ENV_MAX	  64
 #define HANGS_MAX 2u
+#define ALARM_MS  5000 /* until the child's alarm has rung for certain */
 
 /* What is to be done, and how far it has come. */
 struct work {
@@ -18,6 +20,7 @@ struct work {
 	json_t **got;
 	size_t n;
 	unsigned int hangs;
+	int limit_ms; /* what the last child had for each device */
 	struct np_err *err;
 };
 
@@ -70,7 +73,7 @@ static int explain_memlock(const struct np_helper *helper, const struct np_child
 	else if (*source == '/')
 		text = json_sprintf("correct %s, or set [limits] memlock = unlimited and run "
 				    "nodeprep apply",
-				    helper->limit.source);
+				    source);
 	else
 		text = json_string("set [limits] memlock = unlimited and run nodeprep apply");
 	return json_object_set_new(entry, "hint", text) < 0 ? -ENOMEM : 0;
@@ -80,6 +83,7 @@ static int explain_memlock(const struct np_helper *helper, const struct np_child
 struct arguments {
 	const char *v[24 + 2 * ENV_MAX];
 	size_t n;
+	int timeout_ms; /* of each device */
 	char timeout[16];
 };
 
@@ -107,9 +111,9 @@ static void make_arguments(const struct np_rung_options *options, const struct n
 		args->v[args->n++] = "--force";
 	/* its own deadline comes first (its alarm 3 s after that), so that it can still
 	 * say what hung */
-	snprintf(args->timeout, sizeof(args->timeout), "%d",
-		 options->timeout_ms > 12000 ? options->timeout_ms - 5000 :
-					       options->timeout_ms / 2);
+	args->timeout_ms = options->timeout_ms > 12000 ? options->timeout_ms - ALARM_MS :
+							 options->timeout_ms / 2;
+	snprintf(args->timeout, sizeof(args->timeout), "%d", args->timeout_ms);
 	add_argument(args, "--timeout-ms", args->timeout);
 	for (size_t i = 0; options->env && i < options->env->n && i < ENV_MAX; i++)
 		add_argument(args, "--env", options->env->v[i]);
@@ -139,17 +143,23 @@ static int run_child(struct work *work, struct np_child_result *result)
 		snprintf(more, sizeof(more), " and %zu more", n - 1);
 	snprintf(name, sizeof(name), "selftest %s %s%s", step->rung, work->steps[first].device,
 		 more);
-	return np_helper_run(work->helper,
-			     &(const struct np_helper_job){
-				     .name = name,
-				     .argv = args.v,
-				     .as_root = step->as_root,
-				     .login_limit = true,
-				     .library_path =
-					     step->as_root ? NULL : work->options->library_path,
-				     .make_directory = true,
-				     .timeout_ms = work->options->timeout_ms * (int)n },
-			     result, work->err);
+	/* each device of many has a deadline of its own, and tells when it is done */
+	work->limit_ms = n > 1 ? args.timeout_ms + ALARM_MS : work->options->timeout_ms;
+	return np_helper_run(
+		work->helper,
+		&(const struct np_helper_job){
+			.name = name,
+			.argv = args.v,
+			.as_root = step->as_root,
+			.login_limit = true,
+			.library_path = step->as_root ? NULL : work->options->library_path,
+			/* what the user's rungs load is not for root */
+			.env = step->as_root ? NULL : work->options->env,
+			.make_directory = true,
+			.timeout_ms = work->limit_ms < INT_MAX / (int)n ? work->limit_ms * (int)n :
+									  INT_MAX,
+			.line_timeout_ms = work->limit_ms },
+		result, work->err);
 }
 
 /* It said itself that a library's call does not return, and ended. */
@@ -172,7 +182,7 @@ static int judge_end(struct work *work, const struct np_child_result *result, co
 		return 0;
 	}
 	work->hangs += result->timed_out;
-	np_helper_failure(result, "the rung", work->options->timeout_ms, &why);
+	np_helper_failure(result, "the rung", work->limit_ms, &why);
 	return set(work, first, why.code, why.message, why.hint);
 }
 
@@ -202,8 +212,11 @@ static int one_child(struct work *work)
 	_cleanup_free_ json_t **got = calloc(work->n, sizeof(json_t *));
 	const char *rung = work->steps[0].rung;
 	const json_t *last = NULL;
-	int r = got ? run_child(work, &result) : np_err_nomem(work->err);
+	int r;
 
+	if (!got)
+		return np_err_nomem(work->err);
+	r = run_child(work, &result);
 	if (r < 0)
 		return r;
 	memcpy(got, work->got, work->n * sizeof(json_t *));

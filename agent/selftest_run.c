@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "agent/helper.h"
+#include "agent/json_text.h"
 #include "agent/ladder.h"
 #include "agent/selftest_child.h"
 #include "agent/selftest_entry.h"
+#include "agent/ucx_prefix.h"
 
 struct runner {
 	const struct np_rung_options *options;
@@ -102,7 +104,7 @@ static void judge(const struct np_config *cfg, const struct np_facts *facts,
 	struct np_selftest_fair fair = fair_of(facts, step);
 	char label[168];
 
-	json_object_set_new(entry, "device", json_string(np_ladder_label(step, label)));
+	json_object_set_new(entry, "device", np_json_text(np_ladder_label(step, label)));
 	judge_pair(step, entry);
 	judge_lacking(options, step, entry);
 	np_selftest_judge_bandwidth(entry, np_config_floor(cfg, step->rung), &fair);
@@ -168,6 +170,8 @@ int np_selftest_run(const struct np_config *cfg, const struct np_facts *facts,
 	struct runner run = { .options = options, .entries = entries, .err = err };
 	int r = np_helper_open(options->run_as, options->as_root, &run.helper, err);
 
+	if (r == 0 && options->library_path)
+		r = np_ucx_prefix_try(&run.helper, options->library_path, options->env, err);
 	if (r == 0) {
 		np_helper_find_limit(&run.helper);
 		r = np_rdma_users_observe(0, &users, err);

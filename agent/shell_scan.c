@@ -11,16 +11,12 @@
 #define STEPS_MAX   10000
 #define DEPTH_MAX   10
 #define NESTING_MAX 64
-static void words_free(struct np_sh_words **words)
+
+void np_sh_words_free(struct np_sh_words **words)
 {
 	for (size_t i = 0; *words && i < (*words)->n; i++)
 		np_sh_word_done(&(*words)->v[i]);
 	free(*words);
-}
-
-static const char *text_of(const struct np_sh_word *word)
-{
-	return word->text.data ? word->text.data : "";
 }
 
 static enum np_sh_tri list(struct np_sh_text *t, enum np_sh_mode mode, const char *ends,
@@ -57,7 +53,7 @@ static void skip_redirection(struct np_sh_text *t)
 		np_sh_take(t);
 	np_sh_skip_blanks(t);
 	if (np_sh_read_word(t, NP_SH_SILENT, false, &target) && here &&
-	    np_strv_add(&t->heredocs, text_of(&target)) < 0)
+	    np_strv_add(&t->heredocs, np_sh_text_of(&target)) < 0)
 		t->sh->out->failed = true;
 	np_sh_word_done(&target);
 }
@@ -139,10 +135,10 @@ static enum np_sh_tri if_command(struct np_sh_text *t, enum np_sh_mode mode, int
 	return NP_SH_UNKNOWN;
 }
 
-static int add_matches(struct np_sh_text *t, const struct np_sh_word *word, struct np_strv *items)
+int np_sh_matches(const struct np_sh *sh, const struct np_sh_word *word, struct np_strv *items)
 {
-	const struct np_scan_files *files = t->sh->spec->files;
-	const char *slash = strrchr(text_of(word), '/');
+	const struct np_scan_files *files = sh->spec->files;
+	const char *slash = strrchr(np_sh_text_of(word), '/');
 	np_auto_strv struct np_strv names = { 0 };
 	_cleanup_free_ char *dir = NULL;
 	size_t before = items->n;
@@ -150,9 +146,9 @@ static int add_matches(struct np_sh_text *t, const struct np_sh_word *word, stru
 	if (word->opaque)
 		return -EINVAL;
 	if (!word->glob)
-		return np_strv_add(items, text_of(word));
-	dir = slash && slash > text_of(word) ?
-		      strndup(text_of(word), (size_t)(slash - text_of(word))) :
+		return np_strv_add(items, np_sh_text_of(word));
+	dir = slash && slash > np_sh_text_of(word) ?
+		      strndup(np_sh_text_of(word), (size_t)(slash - np_sh_text_of(word))) :
 		      NULL;
 	if (!dir || strpbrk(dir, "*?[") || files->list(files->arg, dir, &names) < 0)
 		return -EINVAL;
@@ -166,7 +162,7 @@ static int add_matches(struct np_sh_text *t, const struct np_sh_word *word, stru
 		if (!path || np_strv_add(items, path) < 0)
 			return -ENOMEM;
 	}
-	return items->n > before ? 0 : np_strv_add(items, text_of(word));
+	return items->n > before ? 0 : np_strv_add(items, np_sh_text_of(word));
 }
 
 static void for_body(struct np_sh_text *t, enum np_sh_mode mode, int nesting, const char *name,
@@ -199,7 +195,7 @@ static void for_command(struct np_sh_text *t, enum np_sh_mode mode, int nesting)
 	if (take_keyword(t, "in")) {
 		np_sh_skip_blanks(t);
 		while (np_sh_read_word(t, NP_SH_SILENT, false, &word)) {
-			told &= add_matches(t, &word, &items) == 0;
+			told &= np_sh_matches(t->sh, &word, &items) == 0;
 			np_sh_word_done(&word);
 			np_sh_skip_blanks(t);
 		}
@@ -210,7 +206,7 @@ static void for_command(struct np_sh_text *t, enum np_sh_mode mode, int nesting)
 	if (!take_keyword(t, "do"))
 		told = false;
 	if (told) {
-		for_body(t, mode, nesting, text_of(&name), line, &items);
+		for_body(t, mode, nesting, np_sh_text_of(&name), line, &items);
 	} else {
 		size_t before = t->sh->out->n;
 
@@ -277,7 +273,7 @@ static bool compound(struct np_sh_text *t, enum np_sh_mode mode, int nesting,
 /* name ( ) or function name: its body is not run here. */
 static bool function(struct np_sh_text *t, const struct np_sh_words *w, int nesting)
 {
-	bool word = np_streq(text_of(&w->v[0]), "function") && w->n >= 2;
+	bool word = np_streq(np_sh_text_of(&w->v[0]), "function") && w->n >= 2;
 	enum np_sh_tri status;
 
 	if (w->n != 1 && !word)
@@ -299,7 +295,7 @@ static bool function(struct np_sh_text *t, const struct np_sh_words *w, int nest
 
 static enum np_sh_tri simple(struct np_sh_text *t, enum np_sh_mode mode, int nesting)
 {
-	np_auto(words_free) struct np_sh_words *w = calloc(1, sizeof(*w));
+	np_auto(np_sh_words_free) struct np_sh_words *w = calloc(1, sizeof(*w));
 	bool brackets = false;
 
 	if (!w) {
@@ -321,14 +317,14 @@ static enum np_sh_tri simple(struct np_sh_text *t, enum np_sh_mode mode, int nes
 		if (!np_sh_read_word(t, mode, brackets, word))
 			break;
 		/* 2>file */
-		if (!word->quoted && word->text.len == 1 && strchr("012", *text_of(word)) &&
+		if (!word->quoted && word->text.len == 1 && strchr("012", *np_sh_text_of(word)) &&
 		    (np_sh_peek(t, 0) == '>' || np_sh_peek(t, 0) == '<')) {
 			np_sh_word_done(word);
 			continue;
 		}
-		if (w->n == 0 && np_streq(text_of(word), "[["))
+		if (w->n == 0 && np_streq(np_sh_text_of(word), "[["))
 			brackets = true;
-		else if (brackets && np_streq(text_of(word), "]]"))
+		else if (brackets && np_streq(np_sh_text_of(word), "]]"))
 			brackets = false;
 		if (word == &spare)
 			np_sh_word_done(word);

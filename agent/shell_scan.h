@@ -11,7 +11,7 @@
  * a value opaque or a setting a maybe. Pure but for the files, which the caller reads.
  */
 
-enum np_shell { NP_SHELL_SH, NP_SHELL_BASH, NP_SHELL_ZSH };
+enum np_shell { NP_SHELL_SH, NP_SHELL_BASH, NP_SHELL_ZSH, NP_SHELL_CSH, NP_SHELL_TCSH };
 
 /* How the scan gets at files. */
 struct np_scan_files {
@@ -38,5 +38,9 @@ struct np_scan_spec {
  * -ENOENT and the like when @path cannot be read. */
 int np_shell_scan(const struct np_scan_spec *spec, const char *path, bool certain,
 		  struct np_settings *settings);
+
+/* What a login of csh or tcsh (spec->shell) gets: /etc/csh.cshrc, /etc/csh.login, ~/.tcshrc
+ * or ~/.cshrc, ~/.login, read in the same manner. */
+void np_csh_scan_login(const struct np_scan_spec *spec, struct np_settings *settings);
 
 #endif

@@ -20,9 +20,10 @@ struct np_sh {
 	const struct np_scan_spec *spec;
 	struct np_settings *out;
 	struct np_strv exported;
-	bool all_export; /* set -a */
-	bool exited;	 /* for good */
-	bool unsure;	 /* it may have exited: all that follows is a maybe */
+	bool all_export;	 /* set -a */
+	bool exited;		 /* for good */
+	bool unsure;		 /* it may have exited: all that follows is a maybe */
+	struct np_settings vars; /* of csh: its own variables, which no program gets */
 	int steps, depth;
 };
 
@@ -42,6 +43,7 @@ struct np_sh_word {
 	bool not_empty; /* whatever it is */
 	bool quoted;
 	bool glob;	 /* a * ? or [ that is not quoted */
+	bool faulty;	 /* of csh: a variable in it is not set, which is an error */
 	size_t name_len; /* of an assignment: up to the '='; else 0 */
 	int line;
 };
@@ -77,6 +79,19 @@ struct np_sh_words {
 	struct np_sh_word v[NP_SH_WORDS_MAX];
 	size_t n;
 };
+void np_sh_words_free(struct np_sh_words **words);
+
+static inline const char *np_sh_text_of(const struct np_sh_word *word)
+{
+	return word->text.data ? word->text.data : "";
+}
+
+static inline enum np_sh_tri np_sh_and(enum np_sh_tri a, enum np_sh_tri b)
+{
+	if (a == NP_SH_NO || b == NP_SH_NO)
+		return NP_SH_NO;
+	return a == NP_SH_YES && b == NP_SH_YES ? NP_SH_YES : NP_SH_UNKNOWN;
+}
 
 static inline enum np_sh_tri np_sh_not(enum np_sh_tri a)
 {
@@ -88,6 +103,16 @@ void np_sh_note(struct np_sh_text *t, int line, const char *what);
 
 /* A simple command; whether it succeeds. */
 enum np_sh_tri np_sh_run(struct np_sh_text *t, enum np_sh_mode mode, struct np_sh_words *w);
+
+/* Does text @a equal @b; with @pattern, does it match? */
+enum np_sh_tri np_sh_compare(const struct np_sh_word *a, const struct np_sh_word *b, bool pattern);
+enum np_sh_tri np_sh_not_empty(const struct np_sh_word *word);
+/* Is there a file of that name? */
+enum np_sh_tri np_sh_exists(const struct np_sh *sh, const struct np_sh_word *word);
+
+/* The paths that a word stands for, which may be a pattern; added to @items. None match:
+ * the pattern itself. -EINVAL: it cannot be told. */
+int np_sh_matches(const struct np_sh *sh, const struct np_sh_word *word, struct np_strv *items);
 
 /* Another file, where a command sources one. 0 or a negative errno. */
 int np_sh_scan_file(struct np_sh *sh, const char *path, enum np_sh_mode mode);

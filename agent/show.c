@@ -243,7 +243,7 @@ const char *const np_show_nouns[] = { "ports",	   "netdevs",  "modules", "gpus",
 				      "libraries", "topology", "config",  NULL };
 
 int np_show_add(json_t *show, const char *noun, const struct np_config *cfg,
-		const struct np_facts *facts)
+		const struct np_facts *facts, const json_t *libraries)
 {
 	json_t *list;
 
@@ -256,7 +256,7 @@ int np_show_add(json_t *show, const char *noun, const struct np_config *cfg,
 	else if (strcmp(noun, "gpus") == 0)
 		list = np_show_gpus(facts);
 	else if (strcmp(noun, "topology") == 0)
-		list = np_show_topology(cfg, facts);
+		list = np_show_topology(cfg, facts, libraries);
 	else if (strcmp(noun, "config") == 0)
 		list = show_config(cfg);
 	else

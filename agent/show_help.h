@@ -12,8 +12,9 @@
 
 json_t *np_show_modules(const struct np_facts *facts);
 json_t *np_show_gpus(const struct np_facts *facts);
-/* Needs np_observe_pci. */
-json_t *np_show_topology(const struct np_config *cfg, const struct np_facts *facts);
+/* Needs np_observe_pci. @libraries as in np_show_add. */
+json_t *np_show_topology(const struct np_config *cfg, const struct np_facts *facts,
+			 const json_t *libraries);
 void np_show_topology_text(const json_t *list, struct np_buf *out);
 
 /* The text of "libraries": a line a library, and of UCX a table as ucx_info -d has it. */

@@ -245,8 +245,15 @@ static void add_nouns(const json_t *show, struct np_buf *out)
 void np_show_text(const json_t *show, struct np_buf *out)
 {
 	np_auto_buf struct np_buf text = { 0 };
+	/* a newline in a name or a value would be taken for a row of ours */
+	json_t *plain = np_json_printable(show);
 
-	add_nouns(show, &text);
+	if (!plain) {
+		out->failed = true;
+		return;
+	}
+	add_nouns(plain, &text);
+	json_decref(plain);
 	add_plain(out, text.data ? text.data : "");
 	out->failed |= text.failed;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 
+#include "agent/nvlink.h"
 #include "agent/select.h"
 #include "agent/show_help.h"
 #include "agent/topology.h"
@@ -34,7 +35,37 @@ static json_t *show_link(const struct np_pci *pci)
 	return o;
 }
 
-static json_t *show_distances(const struct np_topology *t, size_t from)
+static json_t *count_or_null(int n)
+{
+	return n < 0 ? json_null() : json_integer(n);
+}
+
+static const char *gpu_address(const struct np_topology_device *d)
+{
+	return d->gpu->pci_address;
+}
+
+/* Of a GPU alone. */
+static json_t *show_nvlink(const struct np_topology_device *d, const json_t *libraries)
+{
+	const char *why = NULL;
+	int n;
+
+	if (!d->gpu)
+		return json_null();
+	n = np_nvlink_active(libraries, gpu_address(d), &why);
+	return json_pack("{s:o, s:o}", "active", count_or_null(n), "reason",
+			 np_json_text_or_null(why));
+}
+
+/* An HCA has none. */
+static int links_between(const struct np_topology_device *a, const struct np_topology_device *b,
+			 const json_t *libraries)
+{
+	return a->gpu && b->gpu ? np_nvlink_between(libraries, gpu_address(a), gpu_address(b)) : 0;
+}
+
+static json_t *show_distances(const struct np_topology *t, size_t from, const json_t *libraries)
 {
 	json_t *list = json_array();
 
@@ -48,6 +79,7 @@ static json_t *show_distances(const struct np_topology *t, size_t from)
 		set(o, "device", np_json_text(t->v[i].name));
 		set(o, "distance",
 		    d == NP_DISTANCE_UNKNOWN ? json_null() : json_string(np_distance_str(d)));
+		set(o, "nvlink", count_or_null(links_between(&t->v[from], &t->v[i], libraries)));
 		json_array_append_new(list, o);
 	}
 	return list;
@@ -74,7 +106,7 @@ static int set_nearest(json_t *o, const struct np_config *cfg, const struct np_t
 	return 0;
 }
 
-static json_t *show_device(const struct np_topology *t, size_t i)
+static json_t *show_device(const struct np_topology *t, size_t i, const json_t *libraries)
 {
 	const struct np_topology_device *d = &t->v[i];
 	json_t *o = json_object();
@@ -86,11 +118,13 @@ static json_t *show_device(const struct np_topology *t, size_t i)
 	set(o, "numa_node", d->pci->numa_node < 0 ? json_null() : json_integer(d->pci->numa_node));
 	set(o, "cpus", np_json_text_or_null(d->pci->cpus));
 	set(o, "link", show_link(d->pci));
-	set(o, "distances", show_distances(t, i));
+	set(o, "nvlink", show_nvlink(d, libraries));
+	set(o, "distances", show_distances(t, i, libraries));
 	return o;
 }
 
-json_t *np_show_topology(const struct np_config *cfg, const struct np_facts *facts)
+json_t *np_show_topology(const struct np_config *cfg, const struct np_facts *facts,
+			 const json_t *libraries)
 {
 	np_auto_selection struct np_selection sel = { 0 };
 	np_auto_topology struct np_topology t = { 0 };
@@ -102,7 +136,7 @@ json_t *np_show_topology(const struct np_config *cfg, const struct np_facts *fac
 	if (np_select(cfg, facts, &sel, NULL) == -ENOMEM)
 		goto nomem;
 	for (size_t i = 0; i < t.n; i++) {
-		json_t *o = show_device(&t, i);
+		json_t *o = show_device(&t, i, libraries);
 
 		json_array_append_new(list, o);
 		if (set_nearest(o, cfg, &t, &t.v[i], np_consumer_netdev(&sel)) < 0)

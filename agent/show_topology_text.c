@@ -14,15 +14,31 @@ static const char *text_of(const json_t *object, const char *key, const char *no
 	return s ? s : none;
 }
 
-static const char *distance_to(const json_t *device, const char *name)
+/* NVLink comes before PCIe. Where it is not known, the word of PCIe alone would say that
+ * there is none. */
+static void put_distance(const json_t *entry, char *out, size_t size)
+{
+	const json_t *nvlink = json_object_get(entry, "nvlink");
+	const char *pcie = text_of(entry, "distance", "");
+
+	if (json_integer_value(nvlink) > 0)
+		snprintf(out, size, "NV%lld", (long long)json_integer_value(nvlink));
+	else
+		snprintf(out, size, "%s%s", pcie, *pcie && !json_is_null(nvlink) ? "" : "?");
+}
+
+static void distance_to(const json_t *device, const char *name, char *out, size_t size)
 {
 	const json_t *entry;
 	size_t i;
 
-	json_array_foreach (json_object_get(device, "distances"), i, entry)
-		if (strcmp(text_of(entry, "device", ""), name) == 0)
-			return text_of(entry, "distance", "?");
-	return "X";
+	json_array_foreach (json_object_get(device, "distances"), i, entry) {
+		if (strcmp(text_of(entry, "device", ""), name) == 0) {
+			put_distance(entry, out, size);
+			return;
+		}
+	}
+	np_strcpy(out, size, "X");
 }
 
 static void cell(struct np_buf *out, const char *text, size_t width)
@@ -47,6 +63,7 @@ static void matrix(const json_t *list, struct np_buf *out)
 {
 	size_t names = widest(list, "device", 4), cpus = widest(list, "cpus", 12), i, k;
 	const json_t *row, *column;
+	char distance[32];
 
 	cell(out, "", names);
 	json_array_foreach (list, k, column)
@@ -60,7 +77,8 @@ static void matrix(const json_t *list, struct np_buf *out)
 		json_array_foreach (list, k, column) {
 			const char *name = text_of(column, "device", "");
 
-			cell(out, distance_to(row, name), strlen(name));
+			distance_to(row, name, distance, sizeof(distance));
+			cell(out, distance, strlen(name));
 		}
 		cell(out, text_of(row, "cpus", "?"), cpus);
 		if (json_is_integer(node))
@@ -72,15 +90,43 @@ static void matrix(const json_t *list, struct np_buf *out)
 
 static void legend(struct np_buf *out)
 {
-	np_buf_str(out, "\n"
-			"X     the device itself\n"
-			"PIX   at most one PCIe switch between them\n"
-			"PXB   several PCIe switches, no PCIe host bridge\n"
-			"PHB   through the PCIe host bridge that they share\n"
-			"NODE  over two PCIe host bridges of one NUMA node\n"
-			"SYS   over the interconnect of two NUMA nodes\n"
-			"?     unknown, or not on PCI\n"
-			"PCIe alone: what NVLink connects is not looked at.\n");
+	np_buf_str(out,
+		   "\n"
+		   "X     the device itself\n"
+		   "PIX   at most one PCIe switch between them\n"
+		   "PXB   several PCIe switches, no PCIe host bridge\n"
+		   "PHB   through the PCIe host bridge that they share\n"
+		   "NODE  over two PCIe host bridges of one NUMA node\n"
+		   "SYS   over the interconnect of two NUMA nodes\n"
+		   "NV#   over # NVLinks, through NVSwitches or not\n"
+		   "?     unknown, or not on PCI; after a word of PCIe: perhaps over NVLink\n");
+}
+
+/* Each reason once. */
+static void unknown_nvlink(const json_t *list, struct np_buf *out)
+{
+	const char *last = "";
+	const json_t *device;
+	size_t i;
+
+	json_array_foreach (list, i, device) {
+		const char *reason = text_of(json_object_get(device, "nvlink"), "reason", "");
+
+		if (*reason && strcmp(reason, last) != 0)
+			np_buf_printf(out, "NVLink is not known: %s\n", reason);
+		last = reason;
+	}
+}
+
+static void nvlinks(const json_t *nvlink, struct np_buf *out)
+{
+	const json_t *active = json_object_get(nvlink, "active");
+
+	if (json_is_integer(active))
+		np_buf_printf(out, ", %lld NVLink%s active", (long long)json_integer_value(active),
+			      json_integer_value(active) == 1 ? "" : "s");
+	else if (json_is_object(nvlink))
+		np_buf_str(out, ", NVLink not known");
 }
 
 /* The smaller of what device and slot can do. */
@@ -121,7 +167,9 @@ static void links(const json_t *list, struct np_buf *out)
 		number(out, "", json_number_value(json_object_get(link, "speed_GTps")));
 		np_buf_str(out, " of ");
 		number(out, "", possible(link, "max_speed_GTps", "slot_speed_GTps"));
-		np_buf_str(out, " GT/s\n");
+		np_buf_str(out, " GT/s");
+		nvlinks(json_object_get(device, "nvlink"), out);
+		np_buf_str(out, "\n");
 	}
 }
 
@@ -153,6 +201,7 @@ void np_show_topology_text(const json_t *list, struct np_buf *out)
 	}
 	matrix(list, out);
 	legend(out);
+	unknown_nvlink(list, out);
 	np_buf_str(out, "\n");
 	links(list, out);
 	lists(list, out);

@@ -76,6 +76,7 @@ void np_target_file_done(struct np_target_file *f)
 	free(f->home);
 	free(f->root);
 	np_buf_done(&f->content);
+	np_file_meta_done(&f->meta);
 	memset(f, 0, sizeof(*f));
 }
 
@@ -190,7 +191,8 @@ static void etc_read(struct np_target_file *f)
 
 	etc_look(f, parent, &look);
 	if (look.status == NP_TARGET_PRESENT)
-		np_target_read_at(parent, base_name(f->path), &look, &f->content);
+		np_target_read_at(parent, base_name(f->path), &look, &f->content,
+				  f->want_meta ? &f->meta : NULL);
 	else if (look.status == NP_TARGET_REFUSED && S_ISLNK(look.st.st_mode) && !f->root)
 		read_through_link(f, &look);
 	f->status = look.status;
@@ -201,6 +203,40 @@ static void etc_read(struct np_target_file *f)
 		f->attr = (struct np_file_attr){ .mode = look.st.st_mode & 07777,
 						 .uid = look.st.st_uid,
 						 .gid = look.st.st_gid };
+}
+
+/* Folders that were made for this file, lowest first; what is not empty stays. */
+static void drop_dirs(const struct np_target_file *f)
+{
+	_cleanup_free_ char *dir = f->drop_dir && !f->root ? parent_of(f->path) : NULL;
+	size_t top = dir ? strlen(f->drop_dir) : 0;
+
+	while (dir && strlen(dir) >= top && np_starts_with(dir, f->drop_dir) &&
+	       (dir[top] == '/' || !dir[top]) && rmdir(dir) == 0)
+		*strrchr(dir, '/') = '\0';
+}
+
+char *np_target_file_missing_dir(const struct np_target_file *f)
+{
+	char *dir = f->in_home || f->root ? NULL : parent_of(f->path);
+
+	if (!dir || access(dir, F_OK) == 0 || errno != ENOENT) {
+		free(dir);
+		return NULL;
+	}
+	for (;;) {
+		char *slash = strrchr(dir, '/');
+		bool missing;
+
+		if (slash == dir)
+			return dir;
+		*slash = '\0';
+		missing = access(dir, F_OK) < 0 && errno == ENOENT;
+		if (!missing) {
+			*slash = '/';
+			return dir;
+		}
+	}
 }
 
 static int etc_write(const struct np_target_file *f, const void *data, size_t len,
@@ -224,10 +260,11 @@ static int etc_write(const struct np_target_file *f, const void *data, size_t le
 		return look.num;
 	}
 	if (!data) {
-		if (look.status == NP_TARGET_ABSENT || unlinkat(parent, name, 0) == 0)
-			return 0;
-		return np_err_set(err, -errno, "file.write", "%s: cannot be removed: %s", f->path,
-				  strerror(errno));
+		if (look.status != NP_TARGET_ABSENT && unlinkat(parent, name, 0) < 0)
+			return np_err_set(err, -errno, "file.write", "%s: cannot be removed: %s",
+					  f->path, strerror(errno));
+		drop_dirs(f);
+		return 0;
 	}
 	if (parent < 0)
 		return np_err_set(err, parent, "file.write", "%s: %s", f->path, strerror(-parent));
@@ -237,7 +274,7 @@ static int etc_write(const struct np_target_file *f, const void *data, size_t le
 	else if (attr)
 		new = *attr;
 	np_file_sweep_temp(parent, name);
-	r = np_file_replace_at(parent, name, data, len, &new, err);
+	r = np_file_restore_at(parent, name, data, len, &new, f->give_meta, err);
 	if (r < 0)
 		np_err_context(err, "%s", f->path);
 	if (r == -EROFS || r == -EACCES || r == -EPERM)
@@ -250,6 +287,7 @@ static int etc_write(const struct np_target_file *f, const void *data, size_t le
 void np_target_file_read(struct np_target_file *f)
 {
 	np_buf_done(&f->content);
+	np_file_meta_done(&f->meta);
 	f->status = NP_TARGET_UNKNOWN;
 	f->num = 0;
 	f->reason[0] = f->hint[0] = '\0';
@@ -279,4 +317,19 @@ int np_target_file_write(const struct np_target_file *f, const void *data, size_
 	if (f->in_home)
 		return home_write(f, data, len, attr_or_null, err);
 	return etc_write(f, data, len, attr_or_null, err);
+}
+
+void np_target_file_sweep(const struct np_target_file *f)
+{
+	_cleanup_close_ int parent = -1;
+
+	if (f->in_home) {
+		np_target_home_sweep(f);
+		return;
+	}
+	parent = open_parent(f);
+	if (parent >= 0)
+		np_file_sweep_temp(parent, base_name(f->path));
+	if (f->status == NP_TARGET_ABSENT)
+		drop_dirs(f);
 }

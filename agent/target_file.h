@@ -37,6 +37,15 @@ struct np_target_file {
 	struct np_buf content;
 	struct np_file_attr attr; /* of the file that is there */
 	bool network_fs;	  /* the home is on a network file system (C8) */
+
+	bool want_meta;		  /* np_target_file_read shall fill @meta */
+	struct np_file_meta meta; /* of the file that is there; owned */
+	/* np_target_file_write puts a file back as it was: its times, and where there is no
+	 * file now its extended attributes (NULL: no such wish) */
+	const struct np_file_meta *give_meta;
+	/* removing it, in /etc: this folder above it and those in between go too where they
+	 * are empty (NULL: none) */
+	const char *drop_dir;
 };
 
 /* Sets who and where; reads nothing. Returns 0, -ENOMEM, or -EINVAL (a relative path,
@@ -63,6 +72,15 @@ void np_target_file_read(struct np_target_file *f);
  * there), "file.timeout" when the home does not answer, "file.write" else. */
 int np_target_file_write(const struct np_target_file *f, const void *data, size_t len,
 			 const struct np_file_attr *attr_or_null, struct np_err *err) np_must_check;
+
+/* Removes the temporary files for this name that a killed run left, by the identity of
+ * the home's owner where it is in one, and where the file was read and is absent the empty
+ * folders that were made for it (f->drop_dir). Never fails. */
+void np_target_file_sweep(const struct np_target_file *f);
+
+/* The uppermost folder above a file in /etc that is missing and that a write would make;
+ * NULL where there is none or memory is short. Caller frees. */
+char *np_target_file_missing_dir(const struct np_target_file *f);
 
 /* The same for many files in homes, by several processes at a time. @stop_on_signal: a
  * signal leaves out those that were not begun (UNKNOWN, or result, -EINTR). Both return 0

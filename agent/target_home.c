@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "agent/target_open.h"
@@ -24,6 +23,9 @@ struct answer {
 	struct np_target_look look;
 	bool network_fs;
 	int write_num; /* negative errno of a write that was tried */
+	bool has_meta; /* times here; the extended attributes follow the content */
+	struct timespec atime, mtime;
+	size_t content_len;
 };
 
 static const char *base_name(const char *path)
@@ -70,26 +72,62 @@ static int open_home(const struct np_target_file *f, struct np_target_look *look
 	return np_steal_fd(&fd);
 }
 
+/* Name with its NUL, length, value; one after the other. */
+static void pack_xattrs(const struct np_file_meta *meta, struct np_buf *out)
+{
+	for (size_t i = 0; i < meta->n_xattrs; i++) {
+		const struct np_xattr *x = &meta->xattrs[i];
+
+		np_buf_add(out, x->name, strlen(x->name) + 1);
+		np_buf_add(out, &x->value.len, sizeof(x->value.len));
+		np_buf_add(out, x->value.data, x->value.len);
+	}
+}
+
+/* The answer of a process with the owner's rights is not trusted to be well made. */
+static int unpack_xattrs(const char *data, size_t len, struct np_file_meta *meta)
+{
+	while (len > 0) {
+		size_t name = strnlen(data, len) + 1, value;
+
+		if (name > len || len - name < sizeof(value))
+			return -EIO;
+		memcpy(&value, data + name, sizeof(value));
+		if (value > len - name - sizeof(value))
+			return -EIO;
+		if (np_file_meta_add(meta, data, data + name + sizeof(value), value) < 0)
+			return -ENOMEM;
+		data += name + sizeof(value) + value;
+		len -= name + sizeof(value) + value;
+	}
+	return 0;
+}
+
 static int read_job(void *arg, struct np_buf *out)
 {
 	const struct job *job = arg;
 	struct answer answer;
+	np_auto_file_meta struct np_file_meta meta = { 0 };
 	np_auto_buf struct np_buf content = { 0 };
 	_cleanup_close_ int home = -1;
-	struct statfs fs;
 
 	memset(&answer, 0, sizeof(answer));
 	home = open_home(job->file, &answer.look);
 	if (home >= 0) {
-		answer.network_fs =
-			fstatfs(home, &fs) == 0 && np_target_fs_is_network((uint32_t)fs.f_type);
+		answer.network_fs = np_target_is_network(home);
 		np_target_look_at(home, job->name, &job->file->uid, &answer.look);
 		if (answer.look.status == NP_TARGET_PRESENT)
-			np_target_read_at(home, job->name, &answer.look, &content);
+			np_target_read_at(home, job->name, &answer.look, &content,
+					  job->file->want_meta ? &meta : NULL);
 	}
+	answer.has_meta = meta.known;
+	answer.atime = meta.atime;
+	answer.mtime = meta.mtime;
+	answer.content_len = content.len;
 	np_buf_add(out, &answer, sizeof(answer));
 	if (content.len)
 		np_buf_add(out, content.data, content.len);
+	pack_xattrs(&meta, out);
 	return out->failed ? -ENOMEM : 0;
 }
 
@@ -127,7 +165,7 @@ static int write_home(const struct job *job, int home, const struct np_target_lo
 	if (!in_group(attr.gid))
 		attr.gid = f->gid;
 	np_file_sweep_temp(home, job->name);
-	return np_file_replace_at(home, job->name, job->data, job->len, &attr, NULL);
+	return np_file_restore_at(home, job->name, job->data, job->len, &attr, f->give_meta, NULL);
 }
 
 static int write_job(void *arg, struct np_buf *out)
@@ -194,6 +232,25 @@ static bool impossible_home(const struct np_target_file *f, struct np_target_loo
 	return why != NULL;
 }
 
+static int take_content(struct np_target_file *f, const struct answer *answer,
+			const struct np_buf *out)
+{
+	size_t len = out->len - sizeof(*answer);
+
+	if (answer->content_len > len)
+		return -EIO;
+	np_buf_add(&f->content, out->data + sizeof(*answer), answer->content_len);
+	if (f->content.failed)
+		return -ENOMEM;
+	if (!answer->has_meta)
+		return 0;
+	f->meta.known = true;
+	f->meta.atime = answer->atime;
+	f->meta.mtime = answer->mtime;
+	return unpack_xattrs(out->data + sizeof(*answer) + answer->content_len,
+			     len - answer->content_len, &f->meta);
+}
+
 /* Jobs for many homes, and the calls that do them. */
 struct batch {
 	struct job *jobs;
@@ -250,6 +307,7 @@ static void take_look(struct np_target_file *f, const struct answer *answer)
 static void take_read(struct np_target_file *f, struct np_user_call *call)
 {
 	struct answer answer;
+	int r;
 
 	memset(&answer, 0, sizeof(answer));
 	if (take_answer(f, call, &answer) < 0)
@@ -261,11 +319,12 @@ static void take_read(struct np_target_file *f, struct np_user_call *call)
 	f->attr = (struct np_file_attr){ .mode = answer.look.st.st_mode & 07777,
 					 .uid = answer.look.st.st_uid,
 					 .gid = answer.look.st.st_gid };
-	np_buf_add(&f->content, call->out.data + sizeof(answer), call->out.len - sizeof(answer));
-	if (f->content.failed) {
+	r = take_content(f, &answer, &call->out);
+	if (r < 0) {
 		f->status = NP_TARGET_UNKNOWN;
-		f->num = -ENOMEM;
-		np_strcpy(f->reason, sizeof(f->reason), "out of memory");
+		f->num = r;
+		np_strcpy(f->reason, sizeof(f->reason),
+			  r == -ENOMEM ? "out of memory" : "half an answer");
 	}
 }
 
@@ -356,4 +415,32 @@ int np_target_homes_write(struct np_target_write *writes, size_t n, bool stop_on
 		k++;
 	}
 	return 0;
+}
+
+static int sweep_job(void *arg, struct np_buf *out)
+{
+	const struct job *job = arg;
+	struct np_target_look look;
+	_cleanup_close_ int home = -1;
+
+	(void)out;
+	memset(&look, 0, sizeof(look));
+	home = open_home(job->file, &look);
+	if (home >= 0)
+		np_file_sweep_temp(home, job->name);
+	return 0;
+}
+
+void np_target_home_sweep(const struct np_target_file *f)
+{
+	const struct job job = { .file = f, .name = base_name(f->path) };
+	np_auto(batch_done) struct batch b = { 0 };
+	struct np_target_look look;
+
+	/* a home that cannot be entered has nothing of ours, or will be said elsewhere */
+	memset(&look, 0, sizeof(look));
+	if (impossible_home(f, &look) || batch_init(&b, 1) < 0)
+		return;
+	batch_add(&b, &job);
+	batch_run(&b, sweep_job, false);
 }

@@ -82,34 +82,6 @@ int np_target_open_beneath(int dirfd, const char *path, int flags)
 	return -errno;
 }
 
-bool np_target_fs_is_network(uint32_t type)
-{
-	static const uint32_t kinds[] = {
-		0x6969,	    /* NFS (linux/magic.h) */
-		0x0bd00bd0, /* Lustre (lustre_user.h) */
-		0x47504653, /* GPFS, Storage Scale */
-		0xff534d42, /* CIFS (linux/magic.h) */
-		0xfe534d42, /* SMB2 (linux/magic.h) */
-		0x517b,	    /* SMB (linux/magic.h) */
-		0x19830326, /* BeeGFS */
-		0x00c36400, /* Ceph (linux/magic.h) */
-		0x01021997, /* 9p (linux/magic.h) */
-		0x5346414f, /* AFS (linux/magic.h) */
-		0x6b414653, /* kAFS (linux/magic.h) */
-		0x20030528, /* OrangeFS */
-		0x013111a8, /* IBRIX */
-		0xaad7aaea, /* PanFS */
-		0x7461636f, /* OCFS2 */
-		0x01161970, /* GFS2 */
-		0x73757245, /* Coda (linux/magic.h) */
-	};
-
-	for (size_t i = 0; i < NP_ARRAY_SIZE(kinds); i++)
-		if (type == kinds[i])
-			return true;
-	return false;
-}
-
 static void describe_link(int dirfd, const char *name, struct np_target_look *look)
 {
 	char target[160], shown[150];
@@ -204,7 +176,7 @@ static int read_all(int fd, off_t size, struct np_buf *out)
 }
 
 void np_target_read_at(int dirfd, const char *name, struct np_target_look *look,
-		       struct np_buf *content)
+		       struct np_buf *content, struct np_file_meta *meta)
 {
 	/* O_NONBLOCK: should a FIFO have come in between, do not wait for its writer */
 	_cleanup_close_ int fd =
@@ -227,7 +199,10 @@ void np_target_read_at(int dirfd, const char *name, struct np_target_look *look,
 				   "replaced by another file while it was read");
 		return;
 	}
-	r = read_all(fd, st.st_size, &text);
+	/* before the content: reading may change the time of access */
+	r = meta ? np_file_meta_read(fd, meta) : 0;
+	if (r == 0)
+		r = read_all(fd, st.st_size, &text);
 	if (r < 0) {
 		np_target_look_set(look, NP_TARGET_UNKNOWN, r, NULL, "cannot be read: %s",
 				   strerror(-r));

@@ -30,9 +30,10 @@ void np_target_look_at(int dirfd, const char *name, const uid_t *owner,
 		       struct np_target_look *look);
 
 /* Reads @name, which @look found PRESENT, into @content (contents replaced) and
- * refreshes @look; a file that changed its identity since is UNKNOWN (-ESTALE). */
+ * refreshes @look; with @meta (or NULL) times and extended attributes too. A file that
+ * changed its identity since is UNKNOWN (-ESTALE). */
 void np_target_read_at(int dirfd, const char *name, struct np_target_look *look,
-		       struct np_buf *content);
+		       struct np_buf *content, struct np_file_meta *meta);
 
 /* Sets status, errno, reason and, with @hint, the hint. */
 void np_target_look_set(struct np_target_look *look, enum np_target_status status, int num,
@@ -41,5 +42,15 @@ void np_target_look_set(struct np_target_look *look, enum np_target_status statu
 
 /* statfs(2)'s f_type is that of a network file system. FUSE is not known to be one. */
 bool np_target_fs_is_network(uint32_t type);
+
+/* The mount of device @major:@minor in @mountinfo (proc(5)) is of a type that only its name
+ * tells: 9p, sshfs, GlusterFS by FUSE. */
+bool np_target_mount_is_network(const char *mountinfo, unsigned int major, unsigned int minor);
+
+/* Both, for an open directory. False where it cannot be told. */
+bool np_target_is_network(int fd);
+
+/* target_home.c: see np_target_file_sweep. */
+void np_target_home_sweep(const struct np_target_file *f);
 
 #endif

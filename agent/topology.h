@@ -7,7 +7,7 @@
 /* How near GPUs and HCAs are to each other on PCIe. Pure; np_observe_pci has read it. */
 
 /* The words of `nvidia-smi topo -m` and nvmlGpuTopologyLevel_t, nearest first. NVLink is
- * not in sysfs and not in here. */
+ * not in sysfs and not in here (nvlink.h). */
 enum np_distance {
 	NP_DISTANCE_PIX,  /* at most one PCIe switch between them */
 	NP_DISTANCE_PXB,  /* several PCIe switches, no host bridge */

@@ -138,7 +138,7 @@ static int add_dask(const struct np_ucx_input *in, struct np_env *env, struct np
 		const char *default_since; /* NULL: UCX's default is another */
 	} vars[] = {
 		{ "UCX_MAX_RNDV_RAILS", "1", NULL },
-		{ "UCX_MEMTYPE_REG_WHOLE_ALLOC_TYPES", "cuda", "1.12" },
+		{ NP_UCX_WHOLE_ALLOC, "cuda", NP_UCX_WHOLE_ALLOC_SINCE },
 		{ "UCX_SOCKADDR_TLS_PRIORITY", "rdmacm,tcp", NULL },
 	};
 
@@ -185,20 +185,34 @@ void np_env_done(struct np_env *env)
 	env->n = 0;
 }
 
-/* No apostrophe, quote or backquote in the comments: csh is picky even there. */
-static int render(const struct np_env *env, const char *about, const char *format,
-		  struct np_buf *out)
+#define MARK "Written by nodeprep"
+
+/* What the files have in common. No apostrophe, quote or backquote in the comments: csh
+ * is picky even there. */
+struct form {
+	const char *magic;   /* the first line, or "" */
+	const char *comment; /* what starts one */
+	const char *about;   /* further comment lines */
+	const char *before;  /* what comes before the variables */
+	const char *each;    /* one variable: '@' is its name, '%' its value */
+};
+
+static int render(const struct np_env *env, const struct form *form, struct np_buf *out)
 {
+	const char *c = form->comment;
 	struct np_buf text = { 0 };
 
 	np_buf_printf(
 		&text,
-		"# Written by nodeprep; changes made here are lost. To change the values, edit\n"
-		"# the [ucx] section of /etc/nodeprep/nodeprep.conf and run: nodeprep apply\n"
+		"%s"
+		"%s " MARK "; changes made here are lost. To change the values, edit\n"
+		"%s the [ucx] section of /etc/nodeprep/nodeprep.conf and run: nodeprep apply\n"
 		"%s",
-		about);
+		form->magic, c, c, form->about);
 	if (env->n == 0)
-		np_buf_str(&text, "# Nothing is set: profile = off.\n");
+		np_buf_printf(&text, "%s Nothing is set: profile = off.\n", c);
+	else
+		np_buf_str(&text, form->before);
 	for (size_t i = 0; i < env->n; i++) {
 		const struct np_env_var *var = &env->v[i];
 
@@ -206,7 +220,7 @@ static int render(const struct np_env *env, const char *about, const char *forma
 			np_buf_done(&text);
 			return -EINVAL;
 		}
-		for (const char *f = format; *f; f++) {
+		for (const char *f = form->each; *f; f++) {
 			if (*f == '@')
 				np_buf_str(&text, var->name);
 			else if (*f == '%')
@@ -226,28 +240,148 @@ static int render(const struct np_env *env, const char *about, const char *forma
 
 int np_ucx_render_sh(const struct np_env *env, struct np_buf *out)
 {
-	return render(
-		env,
-		"# A value that is set already, an empty one too, is kept. For POSIX shells.\n",
+	static const struct form form = {
+		"", "#",
+		"# A value that is set already, an empty one too, is kept. For POSIX shells.\n", "",
 		"if [ \"${@+set}\" != set ]; then\n"
 		"\t@='%'\n"
 		"\texport @\n"
-		"fi\n",
-		out);
+		"fi\n"
+	};
+
+	return render(env, &form, out);
 }
 
 int np_ucx_render_csh(const struct np_env *env, struct np_buf *out)
 {
-	return render(
-		env,
-		"# A value that is set already, an empty one too, is kept. For csh and tcsh.\n",
-		"if ( ! $?@ ) setenv @ '%'\n", out);
+	static const struct form form = {
+		"", "#",
+		"# A value that is set already, an empty one too, is kept. For csh and tcsh.\n", "",
+		"if ( ! $?@ ) setenv @ '%'\n"
+	};
+
+	return render(env, &form, out);
 }
 
-int np_ucx_render_env(const struct np_env *env, struct np_buf *out)
+/* modulefile(4): without it neither tool takes a file for one of its own */
+#define MODULE_MAGIC "#%Module1.0\n"
+#define MODULE_SAYS  "UCX variables for the fabric of this node"
+
+/* The condition has to hold at unload too, which is what takes the value away. */
+int np_ucx_render_modulefile(const struct np_env *env, const char *path, struct np_buf *out)
 {
-	return render(env,
-		      "# For systemd units: EnvironmentFile=-/etc/nodeprep/ucx.env. A later\n"
-		      "# EnvironmentFile= wins over it; it wins over Environment=.\n",
-		      "@=%\n", out);
+	static const struct form tcl = {
+		MODULE_MAGIC, "#",
+		"# A value that is set already, an empty one too, is kept, at unload as well. For\n"
+		"# Environment Modules and Lmod.\n"
+		"module-whatis \"" MODULE_SAYS "\"\n",
+		"",
+		"if { ![info exists env(@)] || $env(@) eq \"%\" } {\n"
+		"\tsetenv @ \"%\"\n"
+		"}\n"
+	};
+	static const struct form lua = {
+		"", "--",
+		"-- A value that is set already, an empty one too, is kept, at unload as well. For\n"
+		"-- Lmod.\n"
+		"whatis(\"" MODULE_SAYS "\")\n",
+		"local function default(name, value)\n"
+		"\tlocal now = os.getenv(name)\n"
+		"\tif now == nil or now == value then\n"
+		"\t\tsetenv(name, value)\n"
+		"\tend\n"
+		"end\n",
+		"default(\"@\", \"%\")\n"
+	};
+
+	return render(env, np_ucx_modulefile_is_lua(path) ? &lua : &tcl, out);
+}
+
+bool np_ucx_modulefile_is_lua(const char *path)
+{
+	size_t len = strlen(path);
+
+	return len > 4 && strcmp(path + len - 4, ".lua") == 0;
+}
+
+bool np_ucx_is_ours(const char *text)
+{
+	if (np_starts_with(text, MODULE_MAGIC))
+		text += strlen(MODULE_MAGIC);
+	return np_starts_with(text, "# " MARK) || np_starts_with(text, "-- " MARK);
+}
+
+/* In ucx.env, which is there whenever a modulefile is: what was written where. */
+#define MODULEFILE_LINE "# The same as a modulefile: "
+
+int np_ucx_render_env(const struct np_env *env, const char *modulefile, struct np_buf *out)
+{
+	_cleanup_free_ char *about =
+		np_asprintf("# For systemd units: EnvironmentFile=-/etc/nodeprep/ucx.env. A later\n"
+			    "# EnvironmentFile= wins over it; it wins over Environment=.\n"
+			    "%s%s%s",
+			    modulefile ? MODULEFILE_LINE : "", modulefile ? modulefile : "",
+			    modulefile ? "\n" : "");
+	const struct form form = { "", "#", about, "", "@=%\n" };
+
+	return about ? render(env, &form, out) : -ENOMEM;
+}
+
+char *np_ucx_env_modulefile(const char *text, size_t len)
+{
+	const size_t n = strlen(MODULEFILE_LINE);
+	const char *end = text + len;
+
+	for (const char *line = text; line < end;) {
+		const char *next = memchr(line, '\n', (size_t)(end - line));
+		size_t size = (size_t)((next ? next : end) - line);
+
+		if (size > n && memcmp(line, MODULEFILE_LINE, n) == 0) {
+			char *path = strndup(line + n, size - n);
+
+			if (path && np_ucx_modulefile_ok(path))
+				return path;
+			free(path);
+			return NULL;
+		}
+		line += size + 1;
+	}
+	return NULL;
+}
+
+/* Where other programs, or nodeprep itself, take what they find for their own. */
+static bool is_taken(const char *path, const char *name)
+{
+	static const char *const folders[] = { "/etc",
+					       "/etc/nodeprep",
+					       "/etc/nodeprep/conf.d",
+					       "/etc/profile.d",
+					       "/etc/security",
+					       "/etc/security/limits.d",
+					       "/etc/modprobe.d",
+					       "/etc/modules-load.d",
+					       "/etc/dask" },
+				 *const below[] = { "/var/lib/nodeprep/", "/run/nodeprep/",
+						    "/proc/", "/sys/", "/dev/" };
+
+	for (size_t i = 0; i < NP_ARRAY_SIZE(folders); i++)
+		if ((size_t)(name - path) == strlen(folders[i]) && np_starts_with(path, folders[i]))
+			return true;
+	for (size_t i = 0; i < NP_ARRAY_SIZE(below); i++)
+		if (np_starts_with(path, below[i]))
+			return true;
+	return false;
+}
+
+bool np_ucx_modulefile_ok(const char *path)
+{
+	const char *name = strrchr(path, '/');
+	static const char all[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/_.,=+-";
+
+	/* neither tool lists a file whose name starts with a dot */
+	return path[0] == '/' && name[1] && name[1] != '.' && strcmp(name, "/.lua") != 0 &&
+	       strlen(path) <= NP_UCX_MODULEFILE_MAX && strspn(path, all) == strlen(path) &&
+	       !strstr(path, "/../") && !strstr(path, "/./") && !strstr(path, "//") &&
+	       !is_taken(path, name);
 }

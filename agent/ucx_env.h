@@ -7,6 +7,10 @@
 /* The UCX profiles of nodeprep.conf(5) as variables, and the files that carry
  * them. Pure: no I/O. */
 
+/* From this version on it is UCX's own default. */
+#define NP_UCX_WHOLE_ALLOC	 "UCX_MEMTYPE_REG_WHOLE_ALLOC_TYPES"
+#define NP_UCX_WHOLE_ALLOC_SINCE "1.12"
+
 enum np_ucx_profile { NP_UCX_STANDARD, NP_UCX_GUIDE, NP_UCX_DASK, NP_UCX_AUTO, NP_UCX_OFF };
 
 /* Returns 0 or -EINVAL. */
@@ -58,7 +62,23 @@ void np_ucx_net_devices(const struct np_ucx_input *in, struct np_buf *out);
  * variable that np_ucx_env would have refused. */
 int np_ucx_render_sh(const struct np_env *env, struct np_buf *out) np_must_check;
 int np_ucx_render_csh(const struct np_env *env, struct np_buf *out) np_must_check;
-/* For a systemd EnvironmentFile=. */
-int np_ucx_render_env(const struct np_env *env, struct np_buf *out) np_must_check;
+/* For a systemd EnvironmentFile=. With @modulefile it says where that is; NULL = none. */
+int np_ucx_render_env(const struct np_env *env, const char *modulefile,
+		      struct np_buf *out) np_must_check;
+/* For environment modules: Lua where @path ends in ".lua" (Lmod alone reads that), else
+ * Tcl, which Environment Modules and Lmod read. Unloading takes away what loading set. */
+int np_ucx_render_modulefile(const struct np_env *env, const char *path,
+			     struct np_buf *out) np_must_check;
+bool np_ucx_modulefile_is_lua(const char *path);
+
+/* Is it one of these texts? The folder of a modulefile is the site's. */
+bool np_ucx_is_ours(const char *text);
+
+#define NP_UCX_MODULEFILE_MAX 160
+/* Is @path one that [ucx] modulefile takes? */
+bool np_ucx_modulefile_ok(const char *path);
+/* The modulefile that a text of np_ucx_render_env names. NULL: none, or no memory. The
+ * caller frees. */
+char *np_ucx_env_modulefile(const char *text, size_t len) np_must_check;
 
 #endif

@@ -7,10 +7,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/str.h"
+#include "base/trust.h"
 
 #define LIBRARY	     "libucp.so.0" /* its soname since UCX 1.0 */
 #define LINKER_SIGNS ":;$"
@@ -38,26 +38,13 @@ static int unsafe(struct np_err *err, const char *path)
 	return -EACCES;
 }
 
-/* @path and every folder above it. In a sticky folder, such as /tmp, what is root's stays
- * root's; but others may add to it, so that the folder of libraries itself is no such. */
+/* @path and every folder above it; @path itself may not be sticky either. */
 static int check_path(const char *path, struct np_err *err)
 {
-	char part[PATH_MAX];
-	struct stat st;
+	char which[PATH_MAX];
+	int r = np_path_trusted(path, which, sizeof(which));
 
-	if (!realpath(path, part))
-		return unsafe(err, path);
-	for (bool above = false;; above = true) {
-		char *slash = strrchr(part, '/');
-		const char *here = *part ? part : "/";
-
-		if (stat(here, &st) < 0 || st.st_uid != 0 ||
-		    (st.st_mode & 022 && !(above && S_ISDIR(st.st_mode) && st.st_mode & S_ISVTX)))
-			return unsafe(err, here);
-		if (!*part)
-			return 0;
-		*slash = '\0';
-	}
+	return r < 0 ? unsafe(err, r == -EPERM ? which : path) : 0;
 }
 
 /* Root runs what is in there: nobody else may put it there. */
@@ -129,4 +116,41 @@ int np_ucx_prefix_path(const char *dir, bool as_root, char *out, size_t size, st
 		return 0;
 	}
 	return bad(err, dir, "there is no " LIBRARY " in its lib or lib64");
+}
+
+#define TRY_TIMEOUT_MS 20000
+
+int np_ucx_prefix_try(const struct np_helper *helper, const char *library_path,
+		      const struct np_strv *env, struct np_err *err)
+{
+	np_auto_child_result struct np_child_result result = { 0 };
+	_cleanup_free_ char *lib = strndup(library_path, strcspn(library_path, ":"));
+	const char *const argv[] = { NP_HELPER_PROGRAM, "--ucx-at", lib, NULL };
+	const struct np_helper_job job = { .name = "looking at UCX",
+					   .argv = argv,
+					   .library_path = library_path,
+					   .env = env,
+					   .make_directory = true,
+					   .timeout_ms = TRY_TIMEOUT_MS };
+	char shown[200], stray[200], why[400];
+	int r = lib ? np_helper_run(helper, &job, &result, err) : np_err_nomem(err);
+
+	if (r < 0 || (result.exit_status == 0 && !result.timed_out))
+		return r;
+	np_printable(lib, shown, sizeof(shown));
+	if (result.exit_status == 1 && result.out.len > 0) {
+		snprintf(why, sizeof(why), "for user %s the dynamic linker takes %s instead",
+			 helper->user,
+			 np_printable(np_strip(result.out.data), stray, sizeof(stray)));
+	} else {
+		struct np_err failure;
+
+		np_helper_failure(&result, NP_HELPER_PROGRAM, TRY_TIMEOUT_MS, &failure);
+		np_strcpy(why, sizeof(why), failure.message);
+	}
+	np_err_set(err, -EINVAL, "usage.ucx_prefix",
+		   "--ucx-prefix: the UCX in %s cannot be used: %s", shown, why);
+	np_err_hint(err, "let that user read it (or choose one with --run-as); all of UCX's "
+			 "libraries must be there, for this machine");
+	return -EINVAL;
 }

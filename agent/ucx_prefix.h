@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "agent/helper.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 
@@ -21,5 +22,12 @@
  * -EACCES with selftest.prefix_unsafe. */
 int np_ucx_prefix_path(const char *dir, bool as_root, char *out, size_t size,
 		       struct np_err *err) np_must_check;
+
+/* Does the dynamic linker take UCX from there for the user of @helper? It passes over what
+ * that user cannot read and what is for another machine, and takes the installed one. Asks
+ * nodeprep-selftest, with @library_path as above and the LD_* of @env (may be NULL). Returns
+ * 0; -EINVAL with usage.ucx_prefix; the error of np_helper_run. */
+int np_ucx_prefix_try(const struct np_helper *helper, const char *library_path,
+		      const struct np_strv *env, struct np_err *err) np_must_check;
 
 #endif

@@ -3,15 +3,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/apply_tell.h"
 #include "agent/cli.h"
+#include "agent/confirm.h"
 #include "agent/execute.h"
 #include "agent/in_use.h"
-#include "agent/journal.h"
 #include "agent/judge.h"
 #include "agent/lock.h"
 #include "agent/plan.h"
 #include "agent/privileges.h"
 #include "agent/probe_addresses.h"
+#include "agent/run.h"
 #include "agent/selftest_run.h"
 #include "agent/wait.h"
 #include "base/child.h"
@@ -31,6 +33,9 @@ struct apply {
 	struct np_facts facts;
 	struct np_selection sel;
 	struct np_libraries libraries; /* asked once a run */
+	struct np_run run;	       /* its journal */
+	int confirm_s;		       /* --confirm; 0 = not given */
+	pid_t guard;		       /* takes it back where nobody confirms it; 0 = none */
 	bool no_probe;
 	bool waited;
 	bool refused; /* the node must not be changed like this: exit 3 */
@@ -131,6 +136,24 @@ static void drop_failed(struct np_actions *planned, const struct np_actions *all
 	planned->n = kept;
 }
 
+/* All that is needed to take the run back is on the disk before its first change, and with
+ * --confirm who does it unattended is there, too. */
+static int record_undo(struct apply *ap, size_t from)
+{
+	struct np_result *result = ap->result;
+	int r = np_run_begin(&ap->run, &result->checks, &result->error);
+
+	np_take_originals(&result->actions, from);
+	if (ap->confirm_s && !ap->run.deadline_ms)
+		ap->run.deadline_ms = np_boot_ms() + ap->confirm_s * 1000LL;
+	if (r == 0)
+		r = np_run_write(&ap->run, NULL, &result->actions, &result->error);
+	if (r == 0 && ap->confirm_s && !ap->guard)
+		r = np_confirm_start(ap->run.run, ap->run.deadline_ms, &ap->guard, &result->error);
+	ap->refused |= r < 0 && r != -ENOMEM;
+	return r;
+}
+
 static int refuse_in_use(struct apply *ap, const struct np_actions *planned)
 {
 	int r = np_in_use_check(planned, ap->cfg->force, &ap->result->checks, &ap->result->error);
@@ -165,8 +188,7 @@ static int run_plan(struct apply *ap, unsigned int parts,
 		r = np_err_nomem(&ap->result->error);
 	if (r < 0)
 		return r;
-	r = np_journal_write(all, &ap->result->error);
-	ap->refused |= r < 0 && r != -ENOMEM;
+	r = record_undo(ap, from);
 	if (r == 0)
 		r = np_execute(ap->nl, all, from, &ap->result->error);
 	return r < 0 ? r : (int)n;
@@ -296,12 +318,27 @@ static int converge(struct apply *ap)
 	return 0;
 }
 
+static bool any_undone(const struct np_actions *actions)
+{
+	for (size_t i = 0; i < actions->n; i++)
+		if (actions->v[i].status == NP_STATUS_UNDONE)
+			return true;
+	return false;
+}
+
 static int roll_back(struct apply *ap)
 {
 	struct np_result *result = ap->result;
 	struct np_err why = result->error, undo = { 0 };
-	size_t lost = ap->nl ? np_rollback(ap->nl, &result->actions, &undo) : 0;
+	/* what a killed run did is taken back with it */
+	size_t lost = any_done(&result->actions) && open_netlink(ap) == 0 ?
+			      np_rollback(ap->nl, &result->actions, &undo) :
+			      0;
 
+	if (lost == 0 && (ap->run.run[0] || any_undone(&result->actions)) &&
+	    np_run_begin(&ap->run, &result->checks, &undo) == 0)
+		np_run_drop(&ap->run, &result->actions);
+	np_confirm_stop(ap->guard);
 	result->error = why;
 	if (lost)
 		np_err_hint(&result->error,
@@ -315,50 +352,6 @@ static int roll_back(struct apply *ap)
 	if (result->actions.n == 0 && why.num != -EINTR)
 		return np_verb_fail(result, NP_EXIT_INTERNAL);
 	return np_verb_fail(result, NP_EXIT_ROLLED_BACK);
-}
-
-/* Why a module did not load, or its node was not made, is better told by the attempt. */
-static void tell_module_failures(struct np_result *result)
-{
-	for (size_t i = 0; i < result->actions.n; i++) {
-		const struct np_action *a = &result->actions.v[i];
-
-		const char *name = a->kind == NP_ACTION_GDRDRV_NODE ? "gdrdrv" : a->module;
-
-		if ((a->kind != NP_ACTION_MODULE && a->kind != NP_ACTION_GDRDRV_NODE) ||
-		    a->status != NP_STATUS_FAILED)
-			continue;
-		for (size_t k = 0; k < result->checks.n; k++) {
-			struct np_check *c = &result->checks.v[k];
-
-			if (!np_streq(c->id, "module") || !np_streq(c->target, name) ||
-			    c->status == NP_CHECK_OK)
-				continue;
-			np_strcpy(c->code, sizeof(c->code), a->failure_code);
-			np_strcpy(c->hint, sizeof(c->hint), a->failure_hint);
-			np_strcpy(c->message, sizeof(c->message), a->failure ? a->failure : "");
-		}
-	}
-}
-
-/* Files that could not be written, though nothing spoke against it before. */
-static void add_file_failures(struct np_result *result)
-{
-	for (size_t i = 0; i < result->actions.n; i++) {
-		const struct np_action *a = &result->actions.v[i];
-		bool told = false;
-
-		if (a->kind != NP_ACTION_FILE || a->status != NP_STATUS_FAILED)
-			continue;
-		for (size_t k = 0; k < result->checks.n; k++)
-			told |= np_streq(result->checks.v[k].target, a->path) &&
-				result->checks.v[k].status == NP_CHECK_FAIL;
-		if (!told)
-			np_checks_add(&result->checks, "file", a->path, NP_CHECK_FAIL,
-				      a->user ? "file.home_refused" : "file.refused",
-				      "put that right and run it again", "%s",
-				      a->failure ? a->failure : "could not be written");
-	}
 }
 
 static int run_selftest(struct apply *ap, const struct np_cli *cli)
@@ -385,14 +378,40 @@ static int run_selftest(struct apply *ap, const struct np_cli *cli)
 	return 0;
 }
 
-static int check_allowed(struct np_result *result)
+/* What did an earlier run leave? One look where it left nothing. */
+static int look_back(struct apply *ap)
 {
-	if (geteuid() == 0)
+	int r = np_confirm_settle(&ap->run, ap->result);
+
+	ap->refused |= r < 0 && r != -ENOMEM;
+	return r;
+}
+
+/* Kept, or kept for now. */
+static int end_run(struct apply *ap)
+{
+	struct np_result *result = ap->result;
+	int r;
+
+	if (!result->changed) {
+		if (ap->run.run[0] || ap->run.found)
+			np_state_remove(NP_STATE_JOURNAL);
+		np_confirm_stop(ap->guard);
 		return 0;
-	np_err_set(&result->error, -EPERM, "privilege.root", "apply needs root");
-	np_err_hint(&result->error,
-		    "run it with sudo, or use nodeprep plan, which needs no privilege");
-	return np_verb_fail(result, NP_EXIT_REFUSED);
+	}
+	r = np_run_begin(&ap->run, &result->checks, &result->error);
+	if (r < 0)
+		return r;
+	if (!ap->guard)
+		return np_run_keep(&ap->run, &result->actions, &result->error);
+	ap->run.deadline_ms = np_boot_ms() + ap->confirm_s * 1000LL;
+	r = np_run_await(&ap->run, &result->actions, &result->error);
+	if (r == 0)
+		np_checks_add(&result->checks, "confirm", "node", NP_CHECK_WARN, "confirm.pending",
+			      "run nodeprep confirm, if it is as it should be",
+			      "kept only if that is confirmed within %d s; else it is taken back",
+			      ap->confirm_s);
+	return r;
 }
 
 static int finish(struct apply *ap, const struct np_cli *cli)
@@ -403,7 +422,7 @@ static int finish(struct apply *ap, const struct np_cli *cli)
 		any_done(&result->actions) ? NP_SERVICES_ALL : NP_SERVICES_UNITS;
 
 	/* a run that finds nothing to do stays as cheap as it is */
-	if (any_done(&result->actions) && look_at_libraries(ap) < 0)
+	if ((any_done(&result->actions) || np_census_noted()) && look_at_libraries(ap) < 0)
 		return roll_back(ap);
 	if (ap->facts.gpus.n > 0)
 		np_observe_pci(&ap->facts);
@@ -414,8 +433,9 @@ static int finish(struct apply *ap, const struct np_cli *cli)
 		np_err_nomem(&result->error);
 		return roll_back(ap);
 	}
-	tell_module_failures(result);
-	add_file_failures(result);
+	if (ap->facts.census.looked)
+		np_census_note(&result->checks);
+	np_tell_failures(result);
 	if (!result->converged)
 		np_checks_add(
 			&result->checks, "plan", "node", NP_CHECK_FAIL, "plan.not_converged",
@@ -424,15 +444,19 @@ static int finish(struct apply *ap, const struct np_cli *cli)
 	if (!cli->no_selftest && run_selftest(ap, cli) < 0)
 		return roll_back(ap);
 	result->changed = any_done(&result->actions);
-	if (result->actions.n)
-		np_journal_close();
+	if (end_run(ap) < 0)
+		return roll_back(ap);
 	result->exit = np_result_ready(result) ? NP_EXIT_READY : NP_EXIT_NOT_READY;
 	return 0;
 }
 
 int np_verb_apply(const struct np_cli *cli, struct np_config *cfg, struct np_result *result)
 {
-	struct apply ap = { .cfg = cfg, .result = result, .no_probe = cli->no_probe };
+	struct apply ap = { .cfg = cfg,
+			    .result = result,
+			    .run = NP_RUN_INIT,
+			    .no_probe = cli->no_probe,
+			    .confirm_s = cli->confirm_s };
 	_cleanup_close_ int lock = -1;
 	int r;
 
@@ -440,23 +464,29 @@ int np_verb_apply(const struct np_cli *cli, struct np_config *cfg, struct np_res
 		return np_verb_image(cli, cfg, result);
 	if (cli->dry_run)
 		return np_verb_plan(cli, cfg, result);
-	if (check_allowed(result) < 0)
+	if (np_verb_need_root(result, "apply needs root",
+			      "run it with sudo, or use nodeprep plan, which needs no privilege") <
+	    0)
 		return result->error.num;
 	lock = np_lock(LOCK_TIMEOUT_S, &result->error);
 	if (lock < 0)
 		return np_verb_fail(result, lock == -EINTR ? NP_EXIT_ROLLED_BACK : NP_EXIT_REFUSED);
-	r = observe_facts(&ap);
-	np_journal_set_aside();
+	r = look_back(&ap);
+	if (r == 0)
+		r = observe_facts(&ap);
 	if (r == 0)
 		r = preflight(&ap);
+	if (r == 0)
+		r = np_run_carry_on(&ap.run, result);
 	if (r == 0)
 		r = load_modules(&ap);
 	if (r == 0)
 		r = converge(&ap);
 	if (r == 0)
-		np_privileges_settle();
+		np_privileges_settle(&result->actions);
 	r = r < 0 ? roll_back(&ap) : finish(&ap, cli);
 	np_netlink_close(&ap.nl);
+	np_run_done(&ap.run);
 	np_selection_done(&ap.sel);
 	np_facts_done(&ap.facts);
 	return r;

@@ -4,6 +4,7 @@
 #include "agent/address_resolve.h"
 #include "agent/cli.h"
 #include "agent/consumer.h"
+#include "agent/module_policy.h"
 #include "agent/show.h"
 
 static int check_nouns(const struct np_cli *cli, struct np_err *err)
@@ -30,6 +31,31 @@ static int check_nouns(const struct np_cli *cli, struct np_err *err)
 /* Of nodeprep-selftest, which starts the GPUs' driver: a second or two for each GPU. */
 #define LIBRARIES_TIMEOUT_S 60
 
+static int ask_libraries(const struct np_cli *cli, const char *const *names, json_t **list,
+			 struct np_result *result)
+{
+	return np_libraries_show(names,
+				 1000 * (cli->timeout_s > 0 ? cli->timeout_s : LIBRARIES_TIMEOUT_S),
+				 list, &result->error);
+}
+
+/* NVML alone tells of NVLink; it is asked once, and not where there is no GPU. */
+static int add_topology(const struct np_cli *cli, const struct np_config *cfg,
+			const struct np_facts *facts, struct np_result *result)
+{
+	const json_t *libraries = json_object_get(result->show, "libraries");
+	json_t *asked = NULL;
+	int r = 0;
+
+	if (!libraries && np_has_gpu(facts))
+		r = ask_libraries(cli, np_library_names_nvlink, &asked, result);
+	if (r < 0)
+		return r;
+	r = np_show_add(result->show, "topology", cfg, facts, libraries ? libraries : asked);
+	json_decref(asked);
+	return r < 0 ? np_err_nomem(&result->error) : 0;
+}
+
 /* Every library that there is, beside those that a program gets here. */
 static int add_census(const struct np_config *cfg, struct np_result *result)
 {
@@ -47,12 +73,13 @@ static int add_noun(const struct np_cli *cli, const struct np_config *cfg,
 	json_t *list = NULL;
 	int r;
 
+	if (np_streq(noun, "topology"))
+		return add_topology(cli, cfg, facts, result);
 	if (!np_streq(noun, "libraries")) {
-		r = np_show_add(result->show, noun, cfg, facts);
+		r = np_show_add(result->show, noun, cfg, facts, NULL);
 		return r < 0 ? np_err_nomem(&result->error) : 0;
 	}
-	r = np_libraries_show(1000 * (cli->timeout_s > 0 ? cli->timeout_s : LIBRARIES_TIMEOUT_S),
-			      &list, &result->error);
+	r = ask_libraries(cli, np_library_names, &list, result);
 	if (r == 0 && json_object_set_new(result->show, noun, list) < 0)
 		r = np_err_nomem(&result->error);
 	return r < 0 ? r : add_census(cfg, result);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
@@ -18,6 +19,7 @@
 
 #include "base/cleanup.h"
 #include "base/confine.h"
+#include "base/log.h"
 #include "base/user.h"
 
 static volatile sig_atomic_t interrupted;
@@ -65,7 +67,9 @@ void np_sleep_ms(int ms)
 
 void np_child_limit(pid_t parent)
 {
-	struct rlimit no_core = { 0, 0 };
+	/* 1: nothing fits into it, and where the kernel hands dumps to a program, 0 would not
+	 * be looked at (core(5); fs/coredump.c) */
+	struct rlimit no_core = { 1, 1 }, none_at_all = { 0, 0 };
 	sigset_t none;
 
 	setpgid(0, 0);
@@ -73,15 +77,23 @@ void np_child_limit(pid_t parent)
 	if (getppid() != parent)
 		_exit(127);
 	np_no_new_privs();
-	setrlimit(RLIMIT_CORE, &no_core);
+	if (setrlimit(RLIMIT_CORE, &no_core) < 0)
+		setrlimit(RLIMIT_CORE, &none_at_all); /* it was 0, and only root may raise it */
 	for (size_t i = 0; i < NP_ARRAY_SIZE(handled); i++)
 		signal(handled[i], SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* What an exit code from 125 to 127 before the program means. */
+static const char *const steps[] = { NULL, "be given its descriptors", "enter its directory",
+				     "become that user", "be executed" };
+enum step { STEP_NONE, STEP_DESCRIPTORS, STEP_DIRECTORY, STEP_USER, STEP_EXECUTE };
+
 /* A page that both see: what the child found out before it became the program. */
 struct child_report {
+	enum step not_done;
+	int not_done_errno;
 	int memlock_result;
 	struct np_memlock memlock;
 };
@@ -90,6 +102,13 @@ static void unmap_report(struct child_report **report)
 {
 	if (*report != MAP_FAILED)
 		munmap(*report, sizeof(**report));
+}
+
+static void give_up(struct child_report *report, enum step step, int error, int status)
+{
+	report->not_done = step;
+	report->not_done_errno = error;
+	_exit(status);
 }
 
 static void exec_child(const struct np_child_spec *spec, const struct np_identity *id, int out_fd,
@@ -105,29 +124,35 @@ static void exec_child(const struct np_child_spec *spec, const struct np_identit
 	exec_fd = fcntl(exec_fd, F_DUPFD_CLOEXEC, 10);
 	if (exec_fd < 0 || null_fd < 0 || dup2(null_fd, 0) < 0 || dup2(out_fd, 1) < 0 ||
 	    dup2(log_fd, 2) < 0)
-		_exit(126);
+		give_up(report, STEP_DESCRIPTORS, errno, 126);
 	close_range(3, (unsigned int)exec_fd - 1, 0);
 	close_range((unsigned int)exec_fd + 1, ~0U, 0);
 	if (chdir(spec->cwd ? spec->cwd : "/") < 0)
-		_exit(126);
+		give_up(report, STEP_DIRECTORY, errno, 126);
 	if (spec->memlock)
 		report->memlock_result = np_memlock_set(spec->memlock, &report->memlock);
-	if (spec->switch_user && np_user_become(id) < 0)
-		_exit(125);
+	if (spec->switch_user) {
+		int r = np_user_become(id);
+
+		if (r < 0)
+			give_up(report, STEP_USER, -r, 125);
+	}
 	/* changing identity clears the parent-death signal */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (spec->caps)
 		np_caps_keep(*spec->caps);
 	np_confine(NP_CONFINE_CHILD);
 	fexecve(exec_fd, (char *const *)spec->argv, (char *const *)spec->envp);
-	_exit(127);
+	give_up(report, STEP_EXECUTE, errno, 127);
 }
 
 /* ---- the parent's side ---- */
 
+#define DRAIN_SIZE 16384
+
 void np_child_drain(int *fd, struct np_buf *buf, size_t max)
 {
-	char chunk[16384];
+	char chunk[DRAIN_SIZE];
 	ssize_t got = read(*fd, chunk, sizeof(chunk));
 
 	if (got < 0 && (errno == EINTR || errno == EAGAIN))
@@ -144,15 +169,44 @@ void np_child_drain(int *fd, struct np_buf *buf, size_t max)
 	}
 }
 
-static void collect(int *out_fd, int *log_fd, const struct np_child_spec *spec,
+static bool has_ended(pid_t pid)
+{
+	siginfo_t info = { 0 };
+
+	return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+	       info.si_pid == pid;
+}
+
+/* What is in the pipe, and no more: who holds its other end may go on writing. */
+static void drain_rest(int *fd, struct np_buf *buf, size_t max)
+{
+	int pending = 0;
+
+	if (*fd < 0 || ioctl(*fd, FIONREAD, &pending) < 0)
+		return;
+	for (; pending > 0 && *fd >= 0; pending -= DRAIN_SIZE)
+		np_child_drain(fd, buf, max);
+}
+
+static bool said_a_line(const struct np_buf *out, size_t before)
+{
+	return out->len > before && memchr(out->data + before, '\n', out->len - before);
+}
+
+static void collect(pid_t pid, int *out_fd, int *log_fd, const struct np_child_spec *spec,
 		    struct np_child_result *result)
 {
+	_cleanup_close_ int pidfd = pidfd_open(pid, 0);
 	int64_t deadline = np_now_ms() + spec->timeout_ms;
+	int64_t line_deadline =
+		spec->line_timeout_ms ? np_now_ms() + spec->line_timeout_ms : INT64_MAX;
 
 	while (*out_fd >= 0 || *log_fd >= 0) {
-		struct pollfd fds[2] = { { .fd = *out_fd, .events = POLLIN },
-					 { .fd = *log_fd, .events = POLLIN } };
-		int64_t left = deadline - np_now_ms();
+		struct pollfd fds[3] = { { .fd = *out_fd, .events = POLLIN },
+					 { .fd = *log_fd, .events = POLLIN },
+					 { .fd = pidfd, .events = POLLIN } };
+		int64_t left = (deadline < line_deadline ? deadline : line_deadline) - np_now_ms();
+		size_t before = result->out.len;
 
 		if (left <= 0) {
 			result->timed_out = true;
@@ -162,12 +216,20 @@ static void collect(int *out_fd, int *log_fd, const struct np_child_spec *spec,
 			result->interrupted = true;
 			return;
 		}
-		if (poll(fds, 2, left > 200 ? 200 : (int)left) <= 0)
+		if (has_ended(pid)) {
+			drain_rest(out_fd, &result->out, spec->stdout_max);
+			drain_rest(log_fd, &result->log, spec->stderr_max);
+			return;
+		}
+		np_progress_tick();
+		if (poll(fds, 3, left > 200 ? 200 : (int)left) <= 0)
 			continue;
 		if (fds[0].revents)
 			np_child_drain(out_fd, &result->out, spec->stdout_max);
 		if (fds[1].revents)
 			np_child_drain(log_fd, &result->log, spec->stderr_max);
+		if (spec->line_timeout_ms && said_a_line(&result->out, before))
+			line_deadline = np_now_ms() + spec->line_timeout_ms;
 	}
 }
 
@@ -189,10 +251,7 @@ void np_child_reap(pid_t pid, enum np_on_signal mode, int64_t deadline,
 	int status = 0;
 
 	while (!result->timed_out && !result->interrupted) {
-		siginfo_t info = { 0 };
-
-		if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-		    info.si_pid == pid)
+		if (has_ended(pid))
 			break;
 		if (np_now_ms() >= deadline)
 			result->timed_out = true;
@@ -247,10 +306,12 @@ int np_child_run(const struct np_child_spec *spec, struct np_child_result *resul
 		return np_err_set(err, -errno, "internal.child", "cannot start %s: %s",
 				  spec->argv[0], strerror(errno));
 	setpgid(pid, pid);
-	collect(&out_fd, &log_fd, spec, result);
+	collect(pid, &out_fd, &log_fd, spec, result);
 	np_child_reap(pid, NP_STOP_ON_SIGNAL, deadline, result);
 	result->memlock_less = report->memlock_result < 0;
 	result->memlock = report->memlock;
+	result->not_done = steps[report->not_done];
+	result->not_done_errno = report->not_done_errno;
 	if (result->out.failed || result->log.failed) {
 		np_child_result_done(result);
 		return np_err_nomem(err);

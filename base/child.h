@@ -26,6 +26,7 @@ struct np_child_spec {
 	const struct np_memlock *memlock;
 	const uint64_t *caps; /* NP_CAP() of those that one who stays root keeps; NULL = all */
 	int timeout_ms;	      /* hard deadline, then SIGKILL for its process group; > 0 */
+	int line_timeout_ms;  /* the same for each line of stdout; 0 = none of their own */
 	size_t stdout_max;    /* bytes of stdout kept; more is read and dropped */
 	size_t stderr_max;
 };
@@ -35,17 +36,21 @@ struct np_child_result {
 	bool interrupted;  /* @np_interrupted became true while it ran: killed */
 	bool memlock_less; /* spec->memlock could not be set in full; what it got is @memlock */
 	struct np_memlock memlock;
+	/* "become that user": what could not be done, so that the program never ran, and
+	 * why; exit_status is 125 to 127 then. NULL: it ran */
+	const char *not_done;
+	int not_done_errno;
 	int exit_status;   /* 0..255, or -1 when it did not exit */
 	int term_signal;   /* or 0 */
 	struct np_buf out; /* its stdout */
 	struct np_buf log; /* its stderr */
 };
 
-/* Runs to the end or the deadline. The child gets no-new-privileges, the filter
- * NP_CONFINE_CHILD of base/confine.h, no core dumps, a parent-death signal, its own process group,
- * /dev/null as stdin and no descriptor but 0..2; of that group nothing is left when it returns.
- * Returns 0 when it was started (whatever it then did: see @result), else a
- * negative errno with message. np_child_result_done frees. */
+/* Runs to the end of the program or the deadline. The child gets no-new-privileges, the
+ * filter NP_CONFINE_CHILD of base/confine.h, no core dumps, a parent-death signal, its own process
+ * group, /dev/null as stdin and no descriptor but 0..2; of that group nothing is left when it
+ * returns, and what it left behind keeps nobody waiting. Returns 0 when it was started (whatever it
+ * then did: see @result), else a negative errno with message. np_child_result_done frees. */
 int np_child_run(const struct np_child_spec *spec, struct np_child_result *result,
 		 struct np_err *err) np_must_check;
 void np_child_result_done(struct np_child_result *result);

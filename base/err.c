@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/str.h"
+
 void np_err_clear(struct np_err *err)
 {
 	if (err)
@@ -24,6 +26,7 @@ int np_err_set(struct np_err *err, int num, const char *code, const char *fmt, .
 	va_start(args, fmt);
 	vsnprintf(err->message, sizeof(err->message), fmt, args);
 	va_end(args);
+	np_one_line(err->message, sizeof(err->message));
 	return num;
 }
 
@@ -36,6 +39,7 @@ void np_err_hint(struct np_err *err, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(err->hint, sizeof(err->hint), fmt, args);
 	va_end(args);
+	np_one_line(err->hint, sizeof(err->hint));
 }
 
 void np_err_context(struct np_err *err, const char *fmt, ...)
@@ -57,6 +61,7 @@ void np_err_context(struct np_err *err, const char *fmt, ...)
 	/* what does not fit is cut */
 	memcpy(err->message + len, old, room);
 	err->message[sizeof(err->message) - 1] = '\0';
+	np_one_line(err->message, sizeof(err->message));
 }
 
 int np_err_nomem(struct np_err *err)

@@ -167,7 +167,7 @@ static int open_temp(int dirfd, const char *name, char *temp, size_t size)
 
 /* Fills the temporary file and gives it its final owner, labels and mode. */
 static int finish_temp(int fd, int dirfd, const char *name, const void *data, size_t len,
-		       const struct np_file_attr *attr)
+		       const struct np_file_attr *attr, const struct np_file_meta *meta)
 {
 	_cleanup_close_ int old =
 		openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
@@ -182,18 +182,22 @@ static int finish_temp(int fd, int dirfd, const char *name, const void *data, si
 	if ((st.st_uid != attr->uid || st.st_gid != attr->gid) &&
 	    fchown(fd, attr->uid, attr->gid) < 0)
 		return -errno;
-	if (old >= 0) {
+	if (old >= 0)
 		r = copy_xattrs(old, fd);
-		if (r < 0)
-			return r;
-	}
+	else if (meta && meta->known)
+		r = np_file_meta_give_xattrs(fd, meta);
+	if (r == 0 && meta && meta->known)
+		r = np_file_meta_give_times(fd, meta);
+	if (r < 0)
+		return r;
 	if (fchmod(fd, attr->mode & 07777) < 0 || fsync(fd) < 0)
 		return -errno;
 	return 0;
 }
 
-int np_file_replace_at(int dirfd, const char *name, const void *data, size_t len,
-		       const struct np_file_attr *attr, struct np_err *err)
+int np_file_restore_at(int dirfd, const char *name, const void *data, size_t len,
+		       const struct np_file_attr *attr, const struct np_file_meta *meta,
+		       struct np_err *err)
 {
 	_cleanup_close_ int fd = -1;
 	char temp[300];
@@ -205,7 +209,7 @@ int np_file_replace_at(int dirfd, const char *name, const void *data, size_t len
 	if (fd < 0)
 		return np_err_set(err, fd, "file.write", "cannot create a temporary file: %s",
 				  strerror(-fd));
-	r = finish_temp(fd, dirfd, name, data, len, attr);
+	r = finish_temp(fd, dirfd, name, data, len, attr, meta);
 	if (r == 0 && renameat(dirfd, temp, dirfd, name) < 0)
 		r = -errno;
 	if (r < 0) {
@@ -218,6 +222,12 @@ int np_file_replace_at(int dirfd, const char *name, const void *data, size_t len
 		return np_err_set(err, -errno, "file.write", "its directory cannot be synced: %s",
 				  strerror(errno));
 	return 0;
+}
+
+int np_file_replace_at(int dirfd, const char *name, const void *data, size_t len,
+		       const struct np_file_attr *attr, struct np_err *err)
+{
+	return np_file_restore_at(dirfd, name, data, len, attr, NULL, err);
 }
 
 int np_file_mkdirs(const char *path, struct np_err *err)

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "base/file_meta.h"
 #include "base/str.h"
 
 /* Reads a whole file of at most @max bytes below @dirfd (AT_FDCWD allowed) into
@@ -49,6 +50,12 @@ struct np_file_attr {
  * Returns 0 or a negative errno with message (code "file.write"). */
 int np_file_replace_at(int dirfd, const char *name, const void *data, size_t len,
 		       const struct np_file_attr *attr, struct np_err *err) np_must_check;
+
+/* The same for a file that is put back as it was: it gets the times of @meta, and where
+ * there is none at @name its extended attributes too. @meta NULL or not known: as above. */
+int np_file_restore_at(int dirfd, const char *name, const void *data, size_t len,
+		       const struct np_file_attr *attr, const struct np_file_meta *meta,
+		       struct np_err *err) np_must_check;
 
 /* Makes every directory of absolute @path, 0755, as needed. */
 int np_file_mkdirs(const char *path, struct np_err *err) np_must_check;

@@ -21,8 +21,12 @@ void np_log(enum np_log_level level, const char *fmt, ...) __attribute__((format
 #define np_debug(...)	np_log(NP_LOG_DEBUG, __VA_ARGS__)
 
 /* Progress: a line on stderr that is redrawn in place, only when stderr is a
- * terminal and the level is not below INFO's default; nothing otherwise. */
+ * terminal that can do that and the level is not below INFO's default; nothing otherwise.
+ * It is cut to the terminal's width, and the first half second of a run shows none. */
 void np_progress(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* For who waits long after np_progress: draws what was too early then. */
+void np_progress_tick(void);
 
 /* Wipes the progress line, if one is shown. */
 void np_progress_done(void);

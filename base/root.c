@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "base/user.h"
 
 /* Lookups must not lead to modules of the tree's own name service, which would be loaded
  * from there and run by root. The one for files is part of libc since glibc 2.34; before, the
@@ -20,6 +21,8 @@ static void use_files_alone(void)
 
 	for (size_t i = 0; i < NP_ARRAY_SIZE(databases); i++)
 		__nss_configure_lookup(databases[i], "files");
+	/* who was asked for before is somebody of another tree */
+	np_users_forget();
 	(void)!getpwuid(0);
 	(void)!getgrgid(0);
 	endpwent();

@@ -357,3 +357,27 @@ const char *np_printable(const char *s, char *out, size_t size)
 		out[len] = '\0';
 	return out;
 }
+
+void np_one_line(char *text, size_t size)
+{
+	_cleanup_free_ char *raw = NULL;
+	size_t len = 0;
+	char *s;
+
+	for (s = text; (unsigned char)*s >= 0x20 && *s != 0x7f; s++)
+		;
+	if (!*s)
+		return;
+	raw = strdup(text);
+	for (const char *r = raw; r && *r; r++) {
+		bool plain = (unsigned char)*r >= 0x20 && *r != 0x7f;
+
+		if (len + (plain ? 1 : 4) + 1 > size)
+			break;
+		if (plain)
+			text[len++] = *r;
+		else
+			len += (size_t)snprintf(text + len, 5, "\\x%02x", (unsigned char)*r);
+	}
+	text[len] = '\0';
+}

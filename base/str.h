@@ -79,4 +79,8 @@ void np_strv_done(struct np_strv *list);
  * Written to @out (cut to @size). Returns @out. */
 const char *np_printable(const char *s, char *out, size_t size);
 
+/* Makes of @text, in @size bytes, one line: control characters become \xNN, all others stay,
+ * what does not fit is cut. Without memory for that nothing is left of it. */
+void np_one_line(char *text, size_t size);
+
 #endif

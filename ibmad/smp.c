@@ -86,7 +86,7 @@ static int why_not_open(struct np_smp *smp, const char *ca, int num, struct np_e
 		np_err_set(err, -error, "selftest.umad.permission",
 			   "cannot open %s of port %s:%d: %s", smp->device, ca, num,
 			   strerror(error));
-		np_err_hint(err, "run it as root (--as-root), or give the device to this "
+		np_err_hint(err, "run it as root, or give the device to this "
 				 "container or cgroup");
 		return -error;
 	}

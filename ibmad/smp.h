@@ -93,7 +93,7 @@ struct np_smp {
 /* Opens port @num of @ca. Returns 0, or a negative errno with message:
  *   -ENOENT  the kernel offers no umad device for it, or its node is missing
  *   -EACCES, -EPERM  no permission for the node
- *   -EOPNOTSUPP  the port has no queue pair 0: RoCE, a virtual function, softib
+ *   -EOPNOTSUPP  the port has no queue pair 0: RoCE, a virtual function
  * and others of open(2). Codes: selftest.umad.no_device, .permission, .no_qp0 and
  * .open. np_smp_close closes. */
 int np_smp_open(const char *ca, int num, struct np_smp *out, struct np_err *err) np_must_check;

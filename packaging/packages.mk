@@ -9,6 +9,10 @@ DEPS_TEST += ibsim-utils
 DEPS_UNPACK := opensm libopensm9 libosmcomp5 libosmvendor5 libwrap0
 # Dask itself, for tests/cli/test_dask.py: 20 packages without a dependency that starts a service
 DEPS_TEST += python3-distributed python3-yaml
+# Environment Modules and Lmod, for tests/cli/test_modulefile.py: the packages conflict, and each
+# changes every login shell of the machine, so that both are unpacked only
+DEPS_TEST += tcl lua5.3 lua-posix lua-filesystem lua-json lua-term
+DEPS_UNPACK_MODULES := environment-modules lmod
 DEPS_LINT := clang-format clang-tidy cppcheck shellcheck codespell mandoc pyflakes3
 DEPS_FUZZ := clang libclang-rt-14-dev libcmocka-dev
 # only `make vm-test` and `make demo-vm` install these

@@ -376,6 +376,50 @@ int np_gpu_set_open(const char *rung, const struct np_rung_options *options, str
 	return ret < 0 ? ret : usable > 0;
 }
 
+int np_gpu_rung_refuse(const char *rung, const struct np_rung_options *options, bool skip,
+		       const struct np_err *why, struct np_rung_report *report, struct np_err *err)
+{
+	np_auto_gpu_names struct np_gpu_names names = { 0 };
+	np_auto_gpu_set struct np_gpu_set set = { 0 };
+	struct np_cuda cuda;
+	struct np_err no_driver;
+	int ret;
+
+	if (np_cuda_load(&cuda, &no_driver) < 0)
+		return 0;
+	ret = options->device ? np_gpu_names_parse(options->device, &names, err) : 0;
+	if (ret == 0)
+		ret = add_from_sysfs(&set, err);
+	if (ret < 0 || set.n == 0)
+		return ret;
+	ret = sort_and_mark(&set, &names, err);
+	for (size_t i = 0; i < set.n && ret == 0; i++) {
+		struct np_err hidden;
+
+		if (!set.wanted[i])
+			continue;
+		if (set.v[i].given_away)
+			not_shown(&set.v[i], &hidden);
+		ret = set.v[i].given_away ?
+			      verdict(rung, set.v[i].pci, true, &hidden, report, err) :
+			      verdict(rung, set.v[i].pci, skip, why, report, err);
+	}
+	if (ret == 0)
+		ret = judge_missing(rung, &set, &names, NULL, report, err);
+	return ret < 0 ? ret : 1;
+}
+
+int np_gpu_rung_built_without(const char *rung, const struct np_rung_options *options,
+			      const struct np_ucx_need *need, struct np_rung_report *report,
+			      struct np_err *err)
+{
+	struct np_err why;
+
+	if (np_ucx_component_check(need, &why) == 0 || !np_streq(why.code, "ucx.built_without"))
+		return 0;
+	return np_gpu_rung_refuse(rung, options, false, &why, report, err);
+}
+
 void np_gpu_set_done(struct np_gpu_set *set)
 {
 	if (!set)

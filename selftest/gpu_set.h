@@ -7,6 +7,7 @@
 
 #include "selftest/cuda_lib.h"
 #include "selftest/rung.h"
+#include "selftest/ucx_build.h"
 
 /* A GPU, as the PCI bus and CUDA's driver see it. */
 struct np_gpu_dev {
@@ -81,6 +82,20 @@ typedef int np_gpu_prove(const struct np_gpu_set *set, const struct np_gpu_dev *
 /* The whole of a rung that has one entry a GPU. */
 int np_gpu_rung(const char *rung, const struct np_rung_options *options, np_gpu_prove *prove,
 		struct np_rung_report *report, struct np_err *err) np_must_check;
+
+/*
+ * Before CUDA is started, which takes most of a second: an entry with the verdict @why for
+ * each wanted GPU on the PCI bus. Returns 1 when that was the whole rung, 0 when the PCI bus
+ * shows no GPU or there is no libcuda (np_gpu_set_open says more), or a negative errno with
+ * message.
+ */
+int np_gpu_rung_refuse(const char *rung, const struct np_rung_options *options, bool skip,
+		       const struct np_err *why, struct np_rung_report *report,
+		       struct np_err *err) np_must_check;
+/* The same where UCX is built without what the rung needs; 0 where it is not. */
+int np_gpu_rung_built_without(const char *rung, const struct np_rung_options *options,
+			      const struct np_ucx_need *need, struct np_rung_report *report,
+			      struct np_err *err) np_must_check;
 
 /* Makes the primary context (which UCX and NCCL share) current; errors: np_cuda_error. */
 int np_gpu_retain(const struct np_gpu_set *set, const struct np_gpu_dev *gpu,

@@ -13,6 +13,7 @@
 #include "selftest/document.h"
 #include "selftest/gdr_lib.h"
 #include "selftest/nccl_lib.h"
+#include "selftest/nvlink.h"
 #include "selftest/nvml_lib.h"
 #include "selftest/ucx_build.h"
 #include "selftest/ucx_json.h"
@@ -137,16 +138,53 @@ static json_t *gdrapi_entry(const struct gpu_side *g)
 	return o;
 }
 
+static json_t *nvlink_peers(const struct np_nvml *nvml, const struct np_nvlinks *links, size_t a)
+{
+	json_t *list = json_array();
+
+	for (size_t b = 0; b < links->n; b++) {
+		int n;
+
+		if (b == a || !links->v[b].pci[0])
+			continue;
+		n = np_nvlinks_between(nvml, links, a, b);
+		json_array_append_new(list,
+				      json_pack("{s:s, s:o}", "pci_address", links->v[b].pci,
+						"links", n < 0 ? json_null() : json_integer(n)));
+	}
+	return list;
+}
+
+static json_t *nvlink_gpus(const struct np_nvml *nvml, const struct np_nvlinks *links)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < links->n; i++) {
+		const struct np_nvlink_gpu *gpu = &links->v[i];
+
+		if (!gpu->pci[0])
+			continue;
+		json_array_append_new(
+			list,
+			json_pack("{s:s, s:o, s:o}", "pci_address", gpu->pci, "active",
+				  gpu->told ? json_integer((json_int_t)gpu->n_active) : json_null(),
+				  "peers", nvlink_peers(nvml, links, i)));
+	}
+	return list;
+}
+
 static json_t *nvml_entry(void)
 {
 	np_auto_nvml struct np_nvml nvml = { 0 };
-	bool known = false, active = false;
+	np_auto_nvlinks struct np_nvlinks links = { 0 };
 	struct np_err err = { 0 };
 	int r = np_nvml_open(&nvml, &err);
 	json_t *o;
 
 	if (r == 0)
-		r = np_nvml_nvlink(&nvml, &known, &active, &err);
+		r = np_nvlinks_look(&nvml, &links, &err);
+	if (r == -ENOMEM)
+		return NULL;
 	o = entry("nvml",
 		  r == 0 ? "loaded" :
 		  r > 0	 ? "absent" :
@@ -154,8 +192,10 @@ static json_t *nvml_entry(void)
 		  nvml.path, nvml.version, r == 0 ? NULL : &err);
 	if (r == 0)
 		json_object_set_new(o, "nvml",
-				    json_pack("{s:o}", "nvlink",
-					      known ? json_boolean(active) : json_null()));
+				    json_pack("{s:o, s:o}", "nvlink",
+					      links.known ? json_boolean(links.active) :
+							    json_null(),
+					      "gpus", nvlink_gpus(&nvml, &links)));
 	return o;
 }
 

@@ -22,6 +22,7 @@
 #include "selftest/libraries.h"
 #include "selftest/options.h"
 #include "selftest/ucp_engine.h"
+#include "selftest/ucx_build.h"
 #include "selftest/watch.h"
 
 #ifndef NP_VERSION
@@ -109,6 +110,17 @@ static int libraries(struct np_options *options)
 	return EXIT_READY;
 }
 
+/* One line, the path, where there is one. */
+static int look_at_ucx(const char *folder)
+{
+	const char *stray = np_ucx_not_from(folder);
+	_cleanup_free_ char *line = stray ? np_asprintf("%s\n", stray) : NULL;
+
+	if (!stray)
+		return EXIT_READY;
+	return line && np_watch_write(line) == 0 ? EXIT_NOT_READY : EXIT_INTERNAL;
+}
+
 static int act(int argc, char **argv)
 {
 	np_auto_options struct np_options options = { 0 };
@@ -128,6 +140,8 @@ static int act(int argc, char **argv)
 	switch (options.action) {
 	case NP_OPTIONS_LIBRARIES:
 		return libraries(&options);
+	case NP_OPTIONS_UCX_AT:
+		return look_at_ucx(options.ucx_at);
 	case NP_OPTIONS_LIST:
 		return list_rungs();
 	case NP_OPTIONS_VERSION:

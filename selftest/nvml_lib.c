@@ -28,8 +28,8 @@ static int no_library(const char *why, struct np_err *err)
 	return absent ? 1 : -ENOENT;
 }
 
-static int failed(const struct np_nvml *nvml, const char *doing, np_nvml_result result,
-		  struct np_err *err)
+int np_nvml_failed(const struct np_nvml *nvml, const char *doing, np_nvml_result result,
+		   struct np_err *err)
 {
 	const char *said = nvml->error_string ? nvml->error_string(result) : NULL;
 	char text[160];
@@ -79,7 +79,7 @@ int np_nvml_open(struct np_nvml *nvml, struct np_err *err)
 	if (r == 0) {
 		result = nvml->init();
 		if (result != NP_NVML_SUCCESS)
-			r = failed(nvml, "starting", result, err);
+			r = np_nvml_failed(nvml, "starting", result, err);
 	}
 	if (r != 0) {
 		if (nvml->handle)
@@ -116,41 +116,4 @@ int np_nvml_users(const struct np_nvml *nvml, const char *pci, unsigned int *pid
 	if (n > 0)
 		memcpy(pid, infos[0], sizeof(*pid));
 	return (int)n;
-}
-
-/* Sets @active when a link is. False: the GPU does not tell. */
-static bool look_at_links(const struct np_nvml *nvml, np_nvml_device device, bool *active)
-{
-	for (unsigned int link = 0; link < NP_NVML_LINKS; link++) {
-		unsigned int state = 0;
-		np_nvml_result result = nvml->link_state(device, link, &state);
-
-		if (result == NP_NVML_INVALID_ARGUMENT || result == NP_NVML_NOT_SUPPORTED)
-			return true;
-		if (result != NP_NVML_SUCCESS)
-			return false;
-		*active |= state == 1;
-	}
-	return true;
-}
-
-int np_nvml_nvlink(const struct np_nvml *nvml, bool *known, bool *active, struct np_err *err)
-{
-	unsigned int n = 0;
-	np_nvml_result result = nvml->count(&n);
-	bool all = n > 0, any = false;
-
-	if (result != NP_NVML_SUCCESS)
-		return failed(nvml, "counting the GPUs", result, err);
-	for (unsigned int i = 0; i < n; i++) {
-		np_nvml_device device = NULL;
-
-		if (nvml->by_index(i, &device) != NP_NVML_SUCCESS ||
-		    !look_at_links(nvml, device, &any))
-			all = false;
-	}
-	/* one active link is an answer; none is one when every GPU has told */
-	*known = any || all;
-	*active = any;
-	return 0;
 }

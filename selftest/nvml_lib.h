@@ -35,10 +35,8 @@ void np_nvml_close(struct np_nvml *nvml);
  * when it cannot be told. @pid is one of them (0 = not seen from this PID namespace). */
 int np_nvml_users(const struct np_nvml *nvml, const char *pci, unsigned int *pid);
 
-/* NVLink, which is not in sysfs. Sets @active when a link of a GPU is active; @known false:
- * none is, and a GPU did not tell, or there is none. Returns 0, or -EIO with nvml.failed when
- * the GPUs cannot be counted. */
-int np_nvml_nvlink(const struct np_nvml *nvml, bool *known, bool *active,
-		   struct np_err *err) np_must_check;
+/* Sets @err to nvml.failed, with what NVML says of @result. Returns -EIO. */
+int np_nvml_failed(const struct np_nvml *nvml, const char *doing, np_nvml_result result,
+		   struct np_err *err);
 
 #endif

@@ -33,6 +33,8 @@ const char np_options_help[] =
 	"                       CUDA_*, GDRCOPY_* and HOME are not inherited\n"
 	"  --list               name the rungs\n"
 	"  --libraries          no rung: the libraries, and what UCX has on this node\n"
+	"  --ucx-at DIR         no rung: names the first library of UCX that is not from DIR;\n"
+	"                       exit status 1 where there is one\n"
 	"  --brief              with --libraries: versions alone, no device is opened\n"
 	"  --nvml               with --brief: NVML all the same, which opens the GPUs\n"
 	"  --verbose            say more on stderr\n"
@@ -46,6 +48,7 @@ enum option {
 	NETDEV,
 	ADDRESS,
 	TIMEOUT,
+	UCX_AT,
 	ENV,
 	QUICK,
 	FULL,
@@ -61,11 +64,12 @@ enum option {
 };
 
 /* In the order of enum option; up to ENV they take a value. */
-static const char *const names[] = { "--device",  "--peer",	 "--gpu",	 "--gid-index",
-				     "--netdev",  "--address",	 "--timeout-ms", "--env",
-				     "--quick",	  "--full",	 "--force",	 "--lines",
-				     "--list",	  "--libraries", "--brief",	 "--nvml",
-				     "--verbose", "--version",	 "--help",	 NULL };
+static const char *const names[] = { "--device", "--peer",    "--gpu",	      "--gid-index",
+				     "--netdev", "--address", "--timeout-ms", "--ucx-at",
+				     "--env",	 "--quick",   "--full",	      "--force",
+				     "--lines",	 "--list",    "--libraries",  "--brief",
+				     "--nvml",	 "--verbose", "--version",    "--help",
+				     NULL };
 
 static bool takes_value(enum option option)
 {
@@ -120,6 +124,10 @@ static int take_value(struct np_options *out, enum option option, const char *va
 		return 0;
 	case ADDRESS:
 		rung->address = value;
+		return 0;
+	case UCX_AT:
+		out->action = NP_OPTIONS_UCX_AT;
+		out->ucx_at = value;
 		return 0;
 	case ENV:
 		if (!env_valid(value))

@@ -9,6 +9,7 @@
 enum np_options_action {
 	NP_OPTIONS_RUN,
 	NP_OPTIONS_LIBRARIES,
+	NP_OPTIONS_UCX_AT,
 	NP_OPTIONS_LIST,
 	NP_OPTIONS_VERSION,
 	NP_OPTIONS_HELP
@@ -18,6 +19,7 @@ struct np_options {
 	enum np_options_action action;
 	const struct np_rung *rung;	     /* with NP_OPTIONS_RUN */
 	struct np_rung_options rung_options; /* deadline not set */
+	const char *ucx_at;		     /* with NP_OPTIONS_UCX_AT: a folder */
 	bool verbose;
 	bool lines;	  /* a document an entry */
 	bool brief, nvml; /* with NP_OPTIONS_LIBRARIES */

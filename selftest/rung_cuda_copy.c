@@ -57,5 +57,9 @@ static int prove(const struct np_gpu_set *set, const struct np_gpu_dev *gpu,
 int np_rung_cuda_copy(const struct np_rung_options *options, struct np_rung_report *report,
 		      struct np_err *err)
 {
+	int ret = np_gpu_rung_built_without("cuda_copy", options, &need, report, err);
+
+	if (ret != 0)
+		return ret < 0 ? ret : 0;
 	return np_gpu_rung("cuda_copy", options, prove, report, err);
 }

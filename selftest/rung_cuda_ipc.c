@@ -161,9 +161,12 @@ static int run_all(const struct np_rung_options *options, struct np_ucp_pair *pa
 		   struct np_rung_report *report, struct np_err *err)
 {
 	np_auto_gpu_set struct np_gpu_set set = { 0 };
-	int ret = np_gpu_set_open("cuda_ipc", options, &set, report, err);
+	int ret = np_gpu_rung_built_without("cuda_ipc", options, &need, report, err);
 	size_t pair = 0;
 
+	if (ret != 0)
+		return ret < 0 ? ret : 0;
+	ret = np_gpu_set_open("cuda_ipc", options, &set, report, err);
 	if (ret <= 0)
 		return ret;
 	for (size_t i = 0; i < set.n && pair < n; i++) {

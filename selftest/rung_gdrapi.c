@@ -280,5 +280,13 @@ static int prove(const struct np_gpu_set *set, const struct np_gpu_dev *gpu,
 int np_rung_gdrapi(const struct np_rung_options *options, struct np_rung_report *report,
 		   struct np_err *err)
 {
+	struct np_gdr_lib lib;
+	struct np_err why;
+	int ret = np_gdr_lib_open(&lib, &why);
+
+	if (ret != 0)
+		ret = np_gpu_rung_refuse("gdrapi", options, ret > 0, &why, report, err);
+	if (ret != 0)
+		return ret < 0 ? ret : 0;
 	return np_gpu_rung("gdrapi", options, prove, report, err);
 }

@@ -7,7 +7,8 @@
 /*
  * Many messages one way, for bandwidth: as many outstanding as ucx_perftest keeps (its
  * option -O for the tests of UCP), all from the same memory and into the same memory, as
- * there. Which bytes they bring is proven by others (np_ucp_bandwidth).
+ * there, but fewer of large ones. Which bytes they bring is proven by others
+ * (np_ucp_bandwidth).
  */
 
 #define NP_UCP_OUTSTANDING 32u
@@ -17,7 +18,7 @@ struct np_ucp_flow {
 	const struct np_ucp_message *message;
 	int worker;
 	bool sends;
-	size_t to_post, posted, done;
+	size_t to_post, posted, done, outstanding;
 	double end_us; /* np_now_us() when the last one was done */
 	struct np_ucp_request requests[NP_UCP_OUTSTANDING];
 };

@@ -2,6 +2,7 @@
 #include "selftest/ucp_link.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -292,6 +293,22 @@ int np_ucp_peer_died(const char *doing, struct np_err *err)
 	return -EPIPE;
 }
 
+/* A process that ends gives up its memory before its socket: UCX may see that first. */
+#define GONE_WITHIN_MS 300
+
+static int failed_or_gone(struct np_ucp_link *link, ucs_status_t failed, const char *doing,
+			  struct np_err *err)
+{
+	int64_t until = np_now_ms() + GONE_WITHIN_MS;
+
+	while (link->peer_failed && np_now_ms() < until) {
+		if (link->peer_failed(link->peer_arg))
+			return np_ucp_peer_died(doing, err);
+		np_sleep_ms(10);
+	}
+	return np_ucp_link_error(link->spec, failed, doing, err);
+}
+
 int np_ucp_link_trouble(struct np_ucp_link *link, unsigned int round, ucs_status_t failed,
 			const char *doing, struct np_err *err)
 {
@@ -300,9 +317,11 @@ int np_ucp_link_trouble(struct np_ucp_link *link, unsigned int round, ucs_status
 	if (failed == UCS_OK)
 		failed = link->peer_status;
 	if (failed != UCS_OK)
-		return np_ucp_link_error(link->spec, failed, doing, err);
+		return failed_or_gone(link, failed, doing, err);
 	if (round % CLOCK_EVERY != 0)
 		return 0;
+	if (link->peer_failed)
+		sched_yield(); /* it may want this processor */
 	if (link->peer_failed && link->peer_failed(link->peer_arg))
 		return np_ucp_peer_died(doing, err);
 	return np_ucp_link_in_time(link, doing, err);
@@ -323,7 +342,7 @@ int np_ucp_link_wait(struct np_ucp_link *link, struct np_ucp_request *requests, 
 	if (failed == UCS_OK)
 		failed = link->peer_status;
 	if (failed != UCS_OK)
-		return np_ucp_link_error(link->spec, failed, doing, err);
+		return failed_or_gone(link, failed, doing, err);
 	for (size_t i = 0; i < n; i++) {
 		if (UCS_PTR_IS_PTR(requests[i].ptr))
 			ucp_request_free(requests[i].ptr);

@@ -9,6 +9,7 @@
 #include "selftest/measure.h"
 #include "selftest/pattern.h"
 #include "selftest/ucp_flow.h"
+#include "selftest/ucp_rally.h"
 
 /* Bytes outstanding at most, unless a single message is larger. */
 #define WINDOW_BYTES  (16u << 20)
@@ -192,6 +193,33 @@ static int ping_pong(struct np_ucp_link *link, struct np_ucp_buffers *buffers, u
 	return ret;
 }
 
+/* Many more, back to back. */
+static int rally(struct np_ucp_link *link, struct np_ucp_buffers *buffers, uint64_t size,
+		 double *half_us, struct np_err *err)
+{
+	struct np_ucp_message m[2];
+	struct np_ucp_side sides[2];
+	char doing[96];
+	int ret;
+
+	for (int i = 0; i < 2; i++) {
+		ret = prepare(buffers, (size_t)i, size, &m[i], err);
+		if (ret < 0)
+			return ret;
+	}
+	np_ucp_doing(link, size, doing);
+	for (int i = 0; i < 2; i++)
+		sides[i] = (struct np_ucp_side){
+			.link = link, .worker = i, .out = &m[i], .in = &m[1 - i], .doing = doing
+		};
+	ret = np_ucp_link_in_time(link, doing, err);
+	if (ret == 0)
+		ret = np_ucp_rally_alone(sides, np_ucp_rally_trips(*half_us), half_us, err);
+	for (int i = 0; i < 2 && ret == 0; i++)
+		ret = np_ucp_message_verify(buffers, &m[i], err);
+	return ret;
+}
+
 int np_ucp_latency(struct np_ucp_link *link, struct np_ucp_buffers *buffers, uint64_t size,
 		   double *latency_us, struct np_err *err)
 {
@@ -208,7 +236,7 @@ int np_ucp_latency(struct np_ucp_link *link, struct np_ucp_buffers *buffers, uin
 			samples[i - NP_UCP_WARM_UP] = half_us;
 	}
 	*latency_us = np_median(samples, n);
-	return 0;
+	return rally(link, buffers, size, latency_us, err);
 }
 
 /* A window of messages one way, each with its own payload. */

@@ -52,7 +52,8 @@ const char *np_ucp_doing(const struct np_ucp_link *link, uint64_t size, char out
 size_t np_ucp_trips(uint64_t size);
 size_t np_ucp_window(uint64_t size);
 
-/* Median of half a round trip of a @size byte message, in microseconds. */
+/* Median of half a round trip of a @size byte message, in microseconds, of many back to
+ * back (ucp_rally.h); before those, trips with payloads of their own, verified. */
 int np_ucp_latency(struct np_ucp_link *link, struct np_ucp_buffers *buffers, uint64_t size,
 		   double *latency_us, struct np_err *err) np_must_check;
 

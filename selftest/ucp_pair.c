@@ -2,6 +2,7 @@
 #include "selftest/ucp_pair.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "selftest/ucp_flow.h"
 #include "selftest/ucp_link.h"
 #include "selftest/ucp_move.h"
+#include "selftest/ucp_rally.h"
 
 #define ADDRESS_MAX 65536u
 #define CLOCK_EVERY 512u
@@ -54,8 +56,11 @@ static int transfer(struct np_ucp_pair *pair, struct np_ucp_link *link, void *da
 			return np_ucp_peer_died(doing, err);
 		if (link)
 			np_ucp_link_progress(link);
-		if (round % CLOCK_EVERY == 0 && np_now_ms() >= deadline_ms)
+		if (round % CLOCK_EVERY != 0)
+			continue;
+		if (np_now_ms() >= deadline_ms)
 			return np_too_late("waiting for the other process", err);
+		sched_yield(); /* it may want this processor */
 	}
 	return 0;
 }
@@ -203,6 +208,35 @@ static int trip(struct end *end, uint64_t size, double *half_us, struct np_err *
 	return ret < 0 ? ret : np_ucp_message_verify(&end->buffers, in, err);
 }
 
+/* Many more, back to back; side 0 says how many. */
+static int rally(struct end *end, uint64_t size, double *half_us, struct np_err *err)
+{
+	struct np_ucp_message m[2];
+	struct np_ucp_side side = { .link = &end->link };
+	int number = end->pair->side, ret;
+	double n = (double)np_ucp_rally_trips(*half_us), wanted = n;
+	char doing[96];
+
+	for (size_t i = 0; i < 2; i++)
+		np_ucp_message_next(&end->buffers, i, size, &m[i]);
+	side.out = &m[number];
+	side.in = &m[1 - number];
+	side.doing = np_ucp_doing(&end->link, size, doing);
+	ret = np_ucp_message_fill(&end->buffers, side.out, err);
+	if (ret == 0)
+		ret = np_ucp_message_poison(&end->buffers, side.in, err);
+	if (ret == 0 && number == 1)
+		np_ucp_rally_ready(&side);
+	ret = meet(end, ret, &wanted, err);
+	if (ret < 0)
+		return ret;
+	if (number == 0)
+		ret = np_ucp_rally_serve(&side, (size_t)n, half_us, err);
+	else
+		ret = np_ucp_rally_return(&side, (size_t)wanted, err);
+	return ret < 0 ? ret : np_ucp_message_verify(&end->buffers, side.in, err);
+}
+
 static int latency(struct end *end, uint64_t size, double *us, struct np_err *err)
 {
 	double samples[NP_UCP_TRIPS_MAX], half = 0;
@@ -217,7 +251,8 @@ static int latency(struct end *end, uint64_t size, double *us, struct np_err *er
 			return meet(end, ret, NULL, err);
 	}
 	*us = np_median(samples, n);
-	return 0;
+	ret = rally(end, size, us, err);
+	return ret < 0 ? meet(end, ret, NULL, err) : 0;
 }
 
 /* A window from side @from to the other: from its first send to the last arrival. */

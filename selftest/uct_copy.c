@@ -29,11 +29,13 @@
 	X(uct_ep_create) \
 	X(uct_ep_destroy)
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): names of members and symbols */
 struct calls {
 #define DECLARE(name) __typeof__(&name) name;
 	UCT_FUNCTIONS(DECLARE)
 #undef DECLARE
 };
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 struct copier {
 	const struct np_uct_copy *spec;
@@ -83,12 +85,14 @@ static int find_calls(struct copier *c, struct np_err *err)
 {
 	const char *missing = NULL;
 
+/* NOLINTBEGIN(bugprone-macro-parentheses) */
 #define FIND(name) \
 	c->uct.name = (__typeof__(&name))dlsym(RTLD_DEFAULT, #name); \
 	if (!c->uct.name) \
 		missing = #name;
 	UCT_FUNCTIONS(FIND)
 #undef FIND
+	/* NOLINTEND(bugprone-macro-parentheses) */
 	return missing ? failed(c, UCS_ERR_UNSUPPORTED, missing, err) : 0;
 }
 
@@ -369,10 +373,10 @@ static int prove_size(struct copier *c, size_t size, double *put_us, double *get
 
 static bool takes(const struct copier *c, uint64_t size)
 {
-	size_t get = c->attr.cap.flags & UCT_IFACE_FLAG_GET_SHORT ? c->attr.cap.get.max_short :
-								    c->attr.cap.get.max_bcopy;
+	size_t most = (c->attr.cap.flags & UCT_IFACE_FLAG_GET_SHORT) ? c->attr.cap.get.max_short :
+								       c->attr.cap.get.max_bcopy;
 
-	return size <= MEMORY_BYTES && size <= c->attr.cap.put.max_short && size <= get;
+	return size <= MEMORY_BYTES && size <= c->attr.cap.put.max_short && size <= most;
 }
 
 static int prove_sizes(struct copier *c, struct np_uct_copied *out, struct np_err *err)

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,14 +28,57 @@ const char *np_ucx_library(void)
 	return library_of("ucp_worker_create", "libucp");
 }
 
+static bool is_beside(const char *real, const char *other)
+{
+	_cleanup_free_ char *path = realpath(other, NULL);
+	const char *end = strrchr(real, '/');
+
+	return path && end && strncmp(real, path, (size_t)(end + 1 - real)) == 0 &&
+	       strrchr(path, '/') - path == end - real;
+}
+
 bool np_ucx_of_one_piece(void)
 {
 	_cleanup_free_ char *ucp = realpath(np_ucx_library(), NULL);
-	_cleanup_free_ char *uct = realpath(library_of("uct_iface_open", ""), NULL);
-	const char *end = ucp ? strrchr(ucp, '/') : NULL;
 
-	return uct && end && strncmp(ucp, uct, (size_t)(end + 1 - ucp)) == 0 &&
-	       strrchr(uct, '/') - uct == end - ucp;
+	return ucp && is_beside(ucp, library_of("uct_iface_open", "")) &&
+	       is_beside(ucp, library_of("ucs_status_string", ""));
+}
+
+struct stray {
+	const char *folder, *path;
+};
+
+static int find_stray(struct dl_phdr_info *object, size_t size, void *arg)
+{
+	static const char *const names[] = { "libucp.so.", "libuct.so.", "libucs.so.",
+					     "libucm.so." };
+	struct stray *stray = arg;
+	const char *name = strrchr(object->dlpi_name, '/');
+	_cleanup_free_ char *folder = NULL, *real = NULL;
+	size_t len = strlen(stray->folder);
+	bool is_ucx = false;
+
+	(void)size;
+	for (size_t i = 0; name && i < NP_ARRAY_SIZE(names); i++)
+		is_ucx |= np_starts_with(name + 1, names[i]);
+	if (!is_ucx)
+		return 0;
+	folder = np_asprintf("%.*s", (int)(name - object->dlpi_name), object->dlpi_name);
+	real = folder ? realpath(folder, NULL) : NULL;
+	if (real && strncmp(real, stray->folder, len) == 0 &&
+	    (real[len] == '/' || real[len] == '\0'))
+		return 0;
+	stray->path = object->dlpi_name;
+	return 1;
+}
+
+const char *np_ucx_not_from(const char *folder)
+{
+	struct stray stray = { .folder = folder };
+
+	dl_iterate_phdr(find_stray, &stray);
+	return stray.path;
 }
 
 static bool has_component(const char *name, unsigned int *devices)

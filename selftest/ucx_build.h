@@ -10,9 +10,15 @@
 /* Path of the libucp that this process uses; "libucp" when unknown. */
 const char *np_ucx_library(void);
 
-/* libucp and libuct come from one directory. libuct tells no version: of two directories
- * it may be of another one. */
+/* libucp, libuct and libucs come from one directory. Only libucp tells its version: of two
+ * directories the others may be of another one. */
 bool np_ucx_of_one_piece(void);
+
+/* The dynamic linker passes over a file that it cannot read or that is of another
+ * architecture, and takes the next one of that name. Path of a library of UCX in this
+ * process that is not from @folder (an absolute path) or below; NULL: all are. The text is
+ * the dynamic linker's. */
+const char *np_ucx_not_from(const char *folder);
 
 #define NP_UCX_PATH_MAX 320
 

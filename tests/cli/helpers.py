@@ -280,3 +280,12 @@ def ucx_values(node):
     assert text is not None
     return dict(line.split("=", 1) for line in text.decode().splitlines()
                 if not line.startswith("#"))
+
+
+def install_nvml(node, fake):
+    """A fake NVML where the node's dynamic linker finds it, @fake for FAKE_NVML; None: none."""
+    node.shell("rm -rf /var/lib/fakes; mkdir -p /var/lib/fakes /etc/fake")
+    if fake is not None:
+        node.text("cp", os.path.join(BUILD, "asan", "fake", "libnvidia-ml.so.1"), "/var/lib/fakes")
+        node.write("/etc/fake/FAKE_NVML", fake + "\n")
+    node.shell("echo /var/lib/fakes >/etc/ld.so.conf.d/000-fakes.conf; /sbin/ldconfig -X -i")

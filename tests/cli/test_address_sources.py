@@ -259,6 +259,10 @@ def test_faults_of_a_map(node, content, code, rc, parts):
     ("rm F; mkdir F", "address.map_refused", "not a regular file"),
     ("mv F /home/alice/m; chown alice /home/alice/m; ln -s /home/alice/m F",
      "address.map_refused", "does not belong to root"),
+    ("chmod 0775 /etc/nodeprep", "address.map_refused", "others than root can change /etc/nodeprep, which leads to it"),
+    ("chown alice /etc/nodeprep", "address.map_refused", "others than root can change /etc/nodeprep, which leads to it"),
+    ("mkdir -m 777 /etc/any; mv F /etc/any; ln -s any/map /etc/ib-map; ln -s /etc/ib-map F",
+     "address.map_refused", "others than root can change /etc/any, which leads to it"),
 ])
 def test_a_map_that_is_not_roots(node, script, code, part):
     one = node("guide.ini")
@@ -268,6 +272,27 @@ def test_a_map_that_is_not_roots(node, script, code, part):
     done = one.shell(script.replace("F", MAP))
     assert done.rc == 0, done
     refused(one, code, MAP, part)
+
+
+@pytest.mark.parametrize("name", [
+    b"\x1b[2Jnode", b"node one", b"$(id)", b"-node", b"../node", b"%h", b"\xff\xfe", b"n" * 64,
+    b"a\nb 10.0.0.9/24", b"node/24", b"."])
+def test_host_names_of_odd_bytes(node, name):
+    """The name comes from DHCP or a cloud: it is asked for and shown, never believed."""
+    one = node("guide.ini")
+    prepare(one)
+    one.write(MAP, "node01 10.0.0.1/24\n")
+    done = one.run("/usr/bin/python3", "-c", "import socket; socket.sethostname(%r)" % name)
+    assert done.rc == 0, done
+    for source in ("hosts:%h-ib0/24", "hosts:%H/24", "map:" + MAP):
+        one.write(CONF, address(source))
+        done = one.json("apply", *QUICK, rc=3)
+        assert done.error["code"].startswith("address.") and done.doc["actions"] == [], done
+        text = one.nodeprep("apply", *QUICK)
+        assert text.rc == 3
+        assert all(c >= " " or c == "\n" for c in text.stderr + text.stdout), text
+    one.write(CONF, "")
+    one.apply(rc=0)
 
 
 # ---- offset ----

@@ -82,7 +82,7 @@ def fixture_c9(guide, make):
     cached(guide, NEW)
     put(guide, OLD, "libnccl.so.2", nccl(make, "2.3.7"))
     guide.write("/etc/profile.d/old.sh",
-                "# site\nexport LD_LIBRARY_PATH=%s:$LD_LIBRARY_PATH\n" % OLD)
+                "# site\nexport LD_LIBRARY_PATH=%s${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\n" % OLD)
     guide.text("mkdir", "-p", WHEEL, VENV + "/lib/python3.11/site-packages/"
                "nvidia_nccl_cu12-2.27.3.dist-info")
     guide.write(VENV + "/pyvenv.cfg", "home = /usr/bin\n")
@@ -120,11 +120,11 @@ def test_c9_the_old_one_is_too_old(c9):
     one = check.check("nccl.library_too_old")
     assert "2.3.7" in one["message"] and "2.4" in one["message"] and "logins" in one["message"]
     assert "/etc/profile.d/old.sh:2" in check.check("library.shadowing")["message"]
-    # one that changed something says so too; the next is not made dearer by it
+    # one that changed something says so too, and so does the next, which has nothing to do
     done = c9.apply(rc=1)
-    assert done.check("nccl.library_too_old")["status"] == "fail"
-    again = c9.apply("--user", "alice", rc=0)
-    assert said(again) == []
+    assert done.check("nccl.library_too_old")["status"] == "fail" and done.doc["changed"]
+    again = c9.apply(rc=1)
+    assert said(again) == said(done) and again.doc["actions"] == []
     assert said(c9.json("plan", "--ip", IP, rc=0)) == []
     c9.write(CONF, "[nccl]\nusers = alice\nversion_min = 2.3\n")
     assert not c9.json("check", "--ip", IP).checks(code="nccl.library_too_old")
@@ -133,6 +133,18 @@ def test_c9_the_old_one_is_too_old(c9):
     # of a user's own environment the node is no less ready
     assert {(c["target"], c["status"]) for c in too_old} == {
         (OLD + "/libnccl.so.2", "fail"), (WHEEL + "/libnccl.so.2", "warn")}
+
+
+def test_a_node_that_is_well_again(c9):
+    """What makes the node not ready is looked for until it is gone, and no longer."""
+    c9.apply(rc=1)
+    c9.text("rm", "/etc/profile.d/old.sh")
+    assert said(c9.apply(rc=0)) == []
+    assert c9.read("/var/lib/nodeprep/libraries") is None
+    # nothing is noted by those that change nothing
+    c9.write("/etc/profile.d/old.sh", "export LD_LIBRARY_PATH=%s\n" % OLD)
+    c9.json("check", "--ip", IP, rc=1)
+    assert said(c9.apply(rc=0)) == [] and c9.read("/var/lib/nodeprep/libraries") is None
 
 
 def test_a_users_own_path_is_the_users_own(c9, make):
@@ -238,8 +250,62 @@ def test_prefixes_variables_and_what_is_not_loadable(guide, make):
     assert found["/var/lib/site/include/nccl.h"]["version"] == "2.18.1"
     assert {row["place"] for path, row in found.items() if "/site/" in path} == {"config"}
     row = found["/var/lib/home/lib/libnccl.so.2"]
-    assert (row["loadable"], row["problem"]) == (False, "not a shared object")
+    assert (row["loadable"], row["problem"]) == (True, "not a shared object")
     assert row["where"] == "NCCL_HOME, /etc/environment:1"
+    # what the configuration names and is not there is told; what is on nobody's path is none
+    assert said(guide.json("check", "--ip", IP)) == [
+        ("library.unread", "/var/lib/nowhere", "unknown")]
+
+
+@pytest.mark.parametrize("value, what", [
+    ("/opt/x:", "an empty part"), (":/opt/x", "an empty part"), ("/opt/x::/opt/y", "an empty part"),
+    (":", "an empty part"), ("lib:/opt/x", '"lib"'), ("/opt/x;../lib", '"../lib"'),
+    ("/opt/x:/opt/y", None), ("", None), ("$NOWHERE", None)])
+def test_a_path_that_depends_on_where_a_program_starts(guide, value, what):
+    guide.write("/etc/profile.d/site.sh", "# site\nexport LD_LIBRARY_PATH=\"%s\"\n" % value)
+    done = guide.json("check", "--ip", IP)
+    assert said(done) == ([("library.path_relative", "/etc/profile.d/site.sh:2", "warn")]
+                          if what else [])
+    assert what is None or what in done.check("library.path_relative")["message"]
+
+
+def test_an_empty_part_is_where_a_program_starts(guide, make):
+    """The dynamic linker itself, and a user's own script."""
+    put(guide, "/tmp/here", "libnccl.so.2", nccl(make, "2.9.1"))
+    code = "import ctypes; ctypes.CDLL('libnccl.so.2'); print(open('/proc/self/maps').read())"
+    done = guide.run("/usr/bin/python3", "-c", code, cwd="/tmp/here",
+                     only_env={"PATH": "/usr/bin", "LD_LIBRARY_PATH": "/opt/x:"})
+    assert "/tmp/here/libnccl.so.2" in done.stdout
+    guide.write(CONF, "[nccl]\nusers = alice\n")
+    guide.write("/home/alice/.profile", "export LD_LIBRARY_PATH=/opt/x:$LD_LIBRARY_PATH\n")
+    guide.text("chown", "alice", "/home/alice/.profile")
+    assert said(guide.json("check", "--ip", IP)) == [
+        ("library.path_relative", "/home/alice/.profile:1", "warn")]
+
+
+@pytest.mark.parametrize("trick", ["echo INPUT >%s/libnccl.so.2", "mkdir %s/libnccl.so.2"])
+def test_one_that_is_no_shared_object(guide, make, trick):
+    """The dynamic linker gives up there, and does not take the next one."""
+    put(guide, NEW, "libnccl.so.2", nccl(make, "2.28.3"))
+    cached(guide, NEW)
+    guide.text("mkdir", "-p", OLD, "/home/alice/lib")
+    guide.shell(trick % OLD)
+    done = guide.run("/usr/bin/python3", "-c", "import ctypes; ctypes.CDLL('libnccl.so.2')",
+                     only_env={"PATH": "/usr/bin", "LD_LIBRARY_PATH": OLD})
+    assert done.rc != 0 and OLD in done.stderr
+    guide.apply()
+    guide.write("/etc/profile.d/site.sh", "export LD_LIBRARY_PATH=%s\n" % OLD)
+    done = guide.json("check", "--ip", IP, rc=1)
+    assert said(done) == [("library.damaged", OLD + "/libnccl.so.2", "fail")]
+    assert "logins" in done.check("library.damaged")["message"]
+    # a user's own is no less than a warning, and no more
+    guide.text("rm", "/etc/profile.d/site.sh")
+    guide.write(CONF, "[nccl]\nusers = alice\n")
+    guide.shell(trick % "/home/alice/lib")
+    guide.write("/home/alice/.profile", "export LD_LIBRARY_PATH=$HOME/lib\n")
+    guide.text("chown", "-R", "alice:", "/home/alice")
+    assert said(guide.json("check", "--ip", IP)) == [
+        ("library.damaged", "/home/alice/lib/libnccl.so.2", "warn")]
 
 
 def test_a_library_of_a_debian_package(guide, make):
@@ -283,6 +349,17 @@ def hostile(node, make):
                "/var/lib/secret\n/home/alice/../../root\n\x01\n/\n\n" + "/x" * 3000 + "\n")
     node.text("chown", "-hR", "alice:", "/home/alice")
     return lib
+
+
+def test_names_cannot_forge_a_row(guide, make):
+    evil = "/home/alice/x\nnccl 2.28.3: libnccl.so.2\n\tused by services\x1b[2J"
+    put(guide, evil + "/lib", "libnccl.so.2", nccl(make, "2.5.6"), "alice")
+    put(guide, evil, "pyvenv.cfg", "home = /usr/bin\n", "alice")
+    guide.write(CONF, "[nccl]\nusers = alice\n")
+    assert census(guide)[evil + "/lib/libnccl.so.2"]["version"] == "2.5.6"
+    text = guide.text(PLAIN, "show", "libraries")
+    assert "\nnccl 2.28.3: libnccl.so.2" not in text and "\x1b" not in text
+    assert "\nnccl 2.5.6: /home/alice/x\\x0anccl" in text
 
 
 def test_a_hostile_home(guide, make):

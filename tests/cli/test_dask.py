@@ -6,11 +6,12 @@ import importlib.util
 import os
 import re
 import shutil
+import signal
 import subprocess
 
 import pytest
 import yaml
-from helpers import BUILD, ENV, IP, PYTHON, QUICK, ROOT
+from helpers import BUILD, ENV, IP, PYTHON, QUICK, ROOT, install_nvml
 
 CONF = "/etc/nodeprep/nodeprep.conf"
 YAML, DASK_ENV = "/etc/dask/nodeprep.yaml", "/etc/nodeprep/dask.env"
@@ -153,7 +154,8 @@ def test_scheduler_and_worker_run_a_task(node):
     one.write(CONF, "[dask]\nenabled = yes\nprotocol = tcp\nscheduler_address = %s\n" % ADDRESS)
     one.apply()
     one.text("mkdir", "-p", "/tmp/scheduler", "/tmp/worker")
-    running = [one.spawn(*command(name), *options, cwd=folder,
+    one.text("chown", "alice", "/tmp/scheduler", "/tmp/worker")
+    running = [one.spawn(*command(name), *options, cwd=folder, user="alice",
                          only_env=dict(unit_environment(one, name), HOME=folder))
                for name, folder, options in (
                    (SCHEDULER, "/tmp/scheduler", ["--no-dashboard"]),
@@ -178,7 +180,7 @@ def test_scheduler_and_worker_run_a_task(node):
 def launch(node):
     """launch(INI, CONF, COMMAND...) runs the launcher with programs that only tell how they
     were called; {name: options of its help}."""
-    def start(ini, conf, programs, *argv):
+    def start(ini, conf, programs, *argv, env=None, user="alice", lives=":", term_after=None):
         one = node(ini)
         one.write(CONF, "[dask]\nenabled = yes\nprefix = /tmp/env\n" + conf)
         one.json("apply", "--ip", IP, *QUICK)
@@ -187,16 +189,26 @@ def launch(node):
             before = one.read(path) or b"#!/bin/sh\n"
             words = name.split()[1:]
             one.write(path, before.decode() + """case "$*" in "%s"*)
-case "$*" in *--help*) echo "usage %s" ;; *) echo "%s $*" ;; esac
+case "$*" in *--help*) echo "usage %s" ;; *)
+echo "%s $*${CUDA_VISIBLE_DEVICES:+ $CUDA_DEVICE_ORDER $CUDA_VISIBLE_DEVICES $UCX_NET_DEVICES}"
+%s ;; esac
 exit ;; esac
-""" % (" ".join(words), options, name.split()[0]))
+""" % (" ".join(words), options, name.split()[0], lives))
             one.text("chmod", "755", path)
-        variables = environment(one.read(DASK_ENV).decode())
+        variables = environment((one.read("/etc/nodeprep/ucx.env") or b"").decode())
+        variables.update(environment(one.read(DASK_ENV).decode()))
         # not Debian's own Dask
         variables["PATH"] = variables["PATH"].replace(ENV["PATH"], "/tmp/tools")
         one.text("mkdir", "-p", "/tmp/tools")
-        one.text("ln", "-sf", "/bin/sh", "/tmp/tools/sh")
-        return one.run(LAUNCHER, *argv, only_env=variables)
+        for tool in ("sh", "id", "sleep"):
+            one.text("ln", "-sf", shutil.which(tool), "/tmp/tools/" + tool)
+        how = {"only_env": dict(variables, **(env or {})), "user": user}
+        if term_after:
+            done = one.kill_after(term_after, signal.SIGTERM, LAUNCHER, *argv, **how)
+        else:
+            done = one.run(LAUNCHER, *argv, **how)
+        done.left = one.run("pgrep", "-x", "sleep").stdout
+        return done
     return start
 
 
@@ -246,8 +258,75 @@ def test_what_the_launcher_refuses(launch, ini, conf, argv, why):
 
 
 def test_the_launcher_without_its_file(guide):
-    done = guide.run(LAUNCHER, "scheduler")
+    done = guide.run(LAUNCHER, "scheduler", user="alice")
     assert done.rc == 78 and "[dask] enabled = yes" in done.stderr
+
+
+def test_never_as_root(launch):
+    """Whatever stands behind the @: 0 would be root."""
+    done = launch("guide.ini", HEAD, {"dask worker": "x"}, "worker", user="root")
+    assert done.rc == 78 and "not as root" in done.stderr and done.stdout == ""
+
+
+# ---- a worker for each GPU ----
+
+def test_a_worker_for_each_gpu(node):
+    one = node("dgx.ini")
+    one.write(CONF, "[dask]\nenabled = yes\nper_gpu = yes\n" + HEAD)
+    one.json("apply", "--ip", IP, *QUICK)
+    values = environment(one.read(DASK_ENV).decode())
+    shown = one.json("show", "topology").doc["show"]["topology"]
+    gpus = [d for d in shown if d["kind"] == "gpu"]
+    assert len(gpus) > 1 and values["NODEPREP_DASK_GPUS"] == str(len(gpus))
+    near = [values["NODEPREP_DASK_NET_DEVICES_%d" % n] for n in range(len(gpus))]
+    assert near == [gpu["ucx_net_devices"] for gpu in gpus] and len(set(near)) > 1
+    assert values["NODEPREP_DASK_NET_DEVICES"] == \
+        environment(one.read("/etc/nodeprep/ucx.env").decode())["UCX_NET_DEVICES"]
+    # what somebody has listed stays, and UCX may choose itself
+    for ucx in ("net_devices = mlx5_0:1", "profile = auto", "profile = off"):
+        one.write(CONF, "[ucx]\n%s\n[dask]\nenabled = yes\nper_gpu = yes\n" % ucx + HEAD)
+        one.json("apply", "--ip", IP, *QUICK)
+        values = environment(one.read(DASK_ENV).decode())
+        assert values["NODEPREP_DASK_GPUS"] == str(len(gpus))
+        assert not any(name.startswith("NODEPREP_DASK_NET_DEVICES_") for name in values)
+
+
+def test_no_management_hca_in_a_list(node):
+    one = node("c36-nvswitch.ini")
+    one.write(CONF, "[dask]\nenabled = yes\nper_gpu = yes\n" + HEAD)
+    one.json("apply", "--ip", IP, *QUICK)
+    values = environment(one.read(DASK_ENV).decode())
+    managers = {p["ca"] for p in one.json("show", "ports").doc["show"]["ports"]} - \
+        {d["device"] for d in one.json("show", "topology").doc["show"]["topology"]}
+    lists = [value for name, value in values.items() if "NET_DEVICES" in name]
+    assert managers and len(lists) > 1
+    assert not any(name + ":" in text for name in managers for text in lists)
+
+
+@pytest.mark.parametrize("own", [None, "mlx5_7:1"])
+def test_the_launcher_starts_each(launch, own):
+    env = {"UCX_NET_DEVICES": own} if own else {}
+    done = launch("dgx.ini", "per_gpu = yes\n" + HEAD, {"dask cuda worker": NEW}, "worker", env=env)
+    # they have ended, which ends the unit, for Restart= to start them again
+    assert done.rc == 1, done
+    got = sorted(line.split() for line in done.stdout.splitlines())
+    assert [words[-2] for words in got] == [str(n) for n in range(8)]
+    assert all(words[:4] == ["dask", "cuda", "worker", "ucx://10.0.0.7:8786"] and
+               words[-3] == "PCI_BUS_ID" for words in got)
+    devices = [words[-1] for words in got]
+    assert devices == [own] * 8 if own else len(set(devices)) == 8
+    assert own or all(re.fullmatch(r"mlx5_\d+:1,ib\w+", text) for text in devices), devices
+
+
+@pytest.mark.parametrize("lives, term_after, rc", [
+    ('[ "$CUDA_VISIBLE_DEVICES" = 3 ] || exec sleep 1000', None, 1),
+    ("exec sleep 1000", 2, 143)])
+def test_the_launcher_ends_each(launch, lives, term_after, rc):
+    """One that ends takes the others along, and so does SIGTERM to the launcher alone."""
+    done = launch("dgx.ini", "per_gpu = yes\n" + HEAD, {"dask cuda worker": NEW}, "worker",
+                  lives=lives, term_after=term_after)
+    assert done.rc == rc and done.left == "", (done, done.left)
+    assert len(done.stdout.splitlines()) == 8
 
 
 # ---- the units ----
@@ -297,11 +376,7 @@ def test_systemd_understands_the_units(installed, tmp_path):
 # ---- NVLink ----
 
 def switches_with_nvml(one, fake, conf=""):
-    one.shell("rm -rf /var/lib/fakes; mkdir -p /var/lib/fakes /etc/fake")
-    if fake is not None:
-        one.text("cp", os.path.join(BUILD, "asan", "fake", "libnvidia-ml.so.1"), "/var/lib/fakes")
-        one.write("/etc/fake/FAKE_NVML", fake + "\n")
-    one.shell("echo /var/lib/fakes >/etc/ld.so.conf.d/000-fakes.conf; /sbin/ldconfig -X -i")
+    install_nvml(one, fake)
     one.write(CONF, "[dask]\nenabled = yes\n" + conf)
     one.json("apply", "--ip", IP, *QUICK)
     both = yaml.safe_load(one.read(YAML))

@@ -19,7 +19,7 @@ NODEPREP = os.path.join(BUILD, "nodeprep")
 MAN = os.path.join(ROOT, "docs", "man")
 PAGES = {"nodeprep.8": "man8", "nodeprep.conf.5": "man5", "nodeprep-codes.7": "man7"}
 SIM = os.path.join(ROOT, "tests", "sim")
-VERBS = ("apply", "plan", "check", "selftest", "show")
+VERBS = ("apply", "plan", "check", "selftest", "show", "revert", "confirm")
 
 
 def read(*path):
@@ -38,7 +38,7 @@ SOURCES = sorted(path for room in ("base", "netlink", "ibmad", "modules", "agent
                  for path in glob.glob(os.path.join(ROOT, room, "*.c")))
 # "port.no_sm" and "selftest.%s.memlock", as a whole literal
 DOTTED = re.compile(r'"([a-z][a-z0-9_]*(?:\.(?:%s|[a-z0-9_]+))+)"')
-NO_CODE = re.compile(r"\.(json|conf|c|h|a|txt|cfg|so|so\.0|sh|csh|env|posix_acl|1|2|builtin|dep)$")
+NO_CODE = re.compile(r"\.(json|conf|c|h|a|txt|cfg|so(?:\.[0-9]+)*|sh|csh|env|posix_acl|1|2|builtin|dep)$")
 ENGINE = "selftest.%s.%s"
 
 

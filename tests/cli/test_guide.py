@@ -64,12 +64,12 @@ def test_apply_leaves_nothing_else_behind(guide):
     new = {path for path in after if path not in before}
     folders = {"/etc/nodeprep", "/run/nodeprep", "/var/lib/nodeprep"}
     assert new - folders - {"/etc/profile.d"} == {
-        *FILES, "/run/nodeprep/lock", "/var/lib/nodeprep/last-run.json"}
+        *FILES, "/run/nodeprep/lock", "/var/lib/nodeprep/record.json"}
     assert not [path for path in before if before[path] != after.get(path)]
-    journal = after["/var/lib/nodeprep/last-run.json"]
-    assert journal[1:3] == [0o600, 0]
+    assert after["/var/lib/nodeprep/record.json"][1:3] == [0o600, 0]
+    assert after["/var/lib/nodeprep"][1:3] == [0o700, 0]
     machine = guide.read("/etc/machine-id").decode().strip()
-    assert json.loads(guide.read("/var/lib/nodeprep/last-run.json"))["machine_id"] == machine
+    assert json.loads(guide.read("/var/lib/nodeprep/record.json"))["machine_id"] == machine
 
 
 def test_apply_in_text(guide):
@@ -156,10 +156,12 @@ def test_check_and_plan_write_nothing(guide):
     shared = guide.text("ls", "-A", "/dev/shm")
     for verb, programs in (("check", 1), ("plan", 0), ("show", 1)):
         argv = [PLAIN, verb] + (["--ip", IP] if verb != "show" else [])
-        guide.run("strace", "-f", "-qq", "-s", "200", "-o", "/tmp/trace", "-e",
+        guide.run("strace", "-f", "-y", "-qq", "-s", "200", "-o", "/tmp/trace", "-e",
                   "trace=" + CALLS, *argv)
         trace = guide.read("/tmp/trace").decode("utf-8", "replace")
-        found = [line for line in writes(trace) if "execve(" not in line]
+        # children answer their parent through pipes
+        found = [line for line in writes(trace)
+                 if "execve(" not in line and not re.search(r"write\(\d+<pipe:", line)]
         # the child that looks at the libraries (judge.h), and its end
         assert len([line for line in found if '"--libraries"' in line]) == programs, verb
         agent = trace.split()[0]
@@ -168,7 +170,7 @@ def test_check_and_plan_write_nothing(guide):
         # what UCX does when it opens its transports is its own affair: show alone lets it
         if verb != "show":
             assert [line for line in found if line.split()[0] != agent and not re.search(
-                r'--libraries|"/dev/null"|write\(3, "\{', line)] == [], verb
+                r'--libraries|/dev/null', line)] == [], verb
         assert guide.tree("/run/nodeprep", "/var/lib/nodeprep") == {}
     assert guide.text("ls", "-A", "/dev/shm") == shared
 

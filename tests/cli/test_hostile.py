@@ -81,7 +81,10 @@ def test_the_undo_of_a_killed_run_is_kept(node):
     one = node("guide.ini", "--set", "port mlx5_1:1.state=INIT")
     one.kill_after(1.5, 9, NODEPREP, "apply", "--ip", IP, "--no-selftest", "--timeout", "20")
     assert "/var/lib/nodeprep/journal.json" in one.tree("/var/lib/nodeprep")
-    one.nodeprep("apply", "--ip", IP, "--no-selftest", "--timeout", "0")
-    kept = json.loads(one.read("/var/lib/nodeprep/interrupted-1.json"))
-    assert [a["kind"] for a in kept["actions"]] == ["link", "address_add"]
+    done = one.json("apply", "--ip", IP, "--no-selftest", "--timeout", "0", rc=1)
+    done.check("state.interrupted")
+    kept = json.loads(one.read("/var/lib/nodeprep/record.json"))
+    for part in ("since_first", "last_run"):
+        assert [a["kind"] for a in kept[part]][:2] == ["link", "address_add"]
+        assert len(kept[part]) == len(done.doc["actions"])
     assert "/var/lib/nodeprep/journal.json" not in one.tree("/var/lib/nodeprep")

@@ -261,7 +261,23 @@ def test_nvlink_by_nvml(argv, fake, nvlink):
     nvml = libraries(*argv, LD_LIBRARY_PATH=FAKES, FAKE_NVML=fake)["nvml"]
     assert (nvml["status"], nvml["code"]) == ("loaded", None)
     assert nvml["path"] == os.path.join(FAKES, "libnvidia-ml.so.1")
-    assert nvml["version"] == "13.580.65.06" and nvml["nvml"] == {"nvlink": nvlink}
+    assert nvml["version"] == "13.580.65.06" and nvml["nvml"]["nvlink"] == nvlink
+
+
+@pytest.mark.parametrize("fake, pairs", [
+    ("far=switch gpus=3 first=16", {"1718": 16, "1719": 16, "1819": 18}),
+    ("far=gpu gpus=4 active=4", {"1718": 4, "1719": 0, "171a": 0, "1819": 0, "181a": 0,
+                                 "191a": 4}),
+    ("far=hidden gpus=2 p2p=6", {"1718": None}), ("gpus=1", {}),
+])
+def test_nvlink_of_pairs(fake, pairs):
+    nvml = libraries("--brief", "--nvml", LD_LIBRARY_PATH=FAKES, FAKE_NVML=fake)["nvml"]
+    found = {}
+    for gpu in nvml["nvml"]["gpus"]:
+        for peer in gpu["peers"]:
+            found[gpu["pci_address"][5:7] + peer["pci_address"][5:7]] = peer["links"]
+    backwards = {name[2:] + name[:2]: n for name, n in pairs.items()}
+    assert found == dict(pairs, **backwards)
 
 
 @pytest.mark.parametrize("fake, said", [("init=9", "starting: Driver Not Loaded (9)"),

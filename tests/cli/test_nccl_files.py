@@ -134,3 +134,18 @@ def test_selinux_style_attributes_survive(guide):
     guide.apply()
     assert guide.text("python3", "-c", "import os; print(os.listxattr('/etc/nccl.conf'))") == \
         "['user.site']\n"
+
+
+@pytest.mark.parametrize("path", [ALICE, "/etc/nccl.conf"])
+def test_a_file_that_has_no_room_for_a_line(guide, path):
+    """Written, it would be larger than what the next run reads."""
+    guide.write(path, b"NCCL_DEBUG=WARN\n" * (256 * 1024 // 16))
+    guide.text("chown", "--reference=" + path.rsplit("/", 1)[0], path)
+    for _ in range(2):
+        done = apply_for_alice(guide, rc=1)
+        assert done.failed() == [("file.home_refused" if path == ALICE else "file.refused", path)]
+        assert path not in [a["target"] for a in done.doc["actions"]]
+        assert len(guide.read(path)) == 256 * 1024
+    # where its line is there already, nothing is amiss
+    guide.write(path, b"NCCL_SOCKET_IFNAME=ib0\n" + b"\n" * (256 * 1024 - 23))
+    assert apply_for_alice(guide).failed() == []

@@ -68,6 +68,32 @@ def test_c1_alone(node):
     assert one.read("/etc/nccl.conf") == b"NCCL_SOCKET_IFNAME=ib0\n"
 
 
+@pytest.mark.parametrize("value, written", [
+    ("ib0", "=ib0"), ("ib0,ib01", "=ib0,ib01"), ("ib01", "ib01"), ("ib", "ib"),
+    ("=ib0", "=ib0"), ("^eth0", "^eth0"), ("ib0,nothing", "ib0,nothing")])
+def test_c1_a_name_in_the_configuration(node, value, written):
+    one = node("c01-prefix-names.ini")
+    one.write(CONF, "[nccl]\nsocket_ifname = %s\n" % value)
+    done = one.apply("--ip", "ib01=10.0.1.50/24")
+    assert one.read("/etc/nccl.conf") == b"NCCL_SOCKET_IFNAME=%s\n" % written.encode()
+    assert bool(done.checks(code="nccl.exact_name")) is (value == "ib0")
+    assert one.apply("--ip", "ib01=10.0.1.50/24").doc["actions"] == []
+
+
+@pytest.mark.parametrize("value, written", [
+    ("mlx5_1", "=mlx5_1:1"), ("mlx5_1:1", "=mlx5_1:1"), ("mlx5_0,mlx5_1", "=mlx5_0:1,mlx5_1:1"),
+    ("mlx5_10", "mlx5_10:1"), ("mlx5_0", "mlx5_0:1"), ("mlx5", "mlx5"), ("=mlx5_1", "=mlx5_1:1"),
+    ("^mlx5_1", "^mlx5_1:1"), ("mlx5_0,mlx5_1,mlx5_10,mlx5_11",
+                               "mlx5_0:1,mlx5_1:1,mlx5_10:1,mlx5_11:1")])
+def test_c2_a_name_in_the_configuration(node, value, written):
+    one = node("c02-hca-prefix.ini")
+    one.write(CONF, "[nccl]\nib_hca = %s\n" % value)
+    one.apply()
+    assert one.read("/etc/nccl.conf") == (b"NCCL_SOCKET_IFNAME=ib0\nNCCL_IB_HCA=%s\n"
+                                          % written.encode())
+    assert one.apply().doc["actions"] == []
+
+
 def test_c2_hca_prefix(node):
     one = node("c02-hca-prefix.ini")
     one.write(CONF, "[ports]\ndevices = mlx5_1\n")

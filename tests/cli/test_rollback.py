@@ -88,8 +88,10 @@ def test_the_text_report_says_what_became_of_each_action(node):
 def test_the_undo_is_recorded_before_the_first_action(node):
     """Where the undo cannot be recorded, nothing is done."""
     one = node("guide.ini")
-    one.text("mkdir", "-p", "/var/lib/nodeprep")
-    read_only(one, "/var/lib/nodeprep")
+    for folder in ("/var/lib/nodeprep", "/run/nodeprep/state"):
+        one.text("mkdir", "-p", folder)
+        one.text("chmod", "0700", folder)
+        read_only(one, folder)
     before = one.state(but=STATE)
     done = one.apply(rc=3)
     assert not {"done", "undone"} & done.statuses() and "/var/lib/nodeprep" in done.error["message"]

@@ -110,6 +110,21 @@ def test_a_named_rung_that_skips_is_1(node):
     assert sick.json("selftest", rc=0).doc["ready"] is True
 
 
+def test_a_node_without_anything_says_that_nothing_was_tried(node):
+    """No HCA, no IPoIB, no GPU: ready, with a reason for each rung, and no word too much."""
+    bare = node("guide.ini", *(word for n in range(4) for word in ("--without", "ca mlx5_%d" % n)),
+                *(word for port in PORTS for word in ("--without", "port %s" % port)),
+                "--without", "netdev ib0")
+    done = bare.json("selftest", rc=0)
+    entries = {entry["rung"]: entry for entry in done.doc["selftest"]}
+    assert {entry["status"] for entry in entries.values()} == {"skip"}
+    assert len(entries) == len(done.doc["selftest"]) == 11
+    assert entries["tcp"]["message"] == "no IPoIB netdev on this node"
+    assert bare.nodeprep("selftest").stdout.endswith(
+        "nodeprep selftest: ready, and no data path was tried\n")
+    assert bare.nodeprep("selftest", "tcp").rc == 1
+
+
 def test_a_corrupted_byte_is_seen(addressed):
     # the first message, and a later one
     for what in ("1", "5"):
@@ -179,6 +194,13 @@ int main(int argc, char **argv)
 	}
 	for (int i = 0; !strcmp(how, "flood") && i < 1000; i++)
 		fwrite(zeros, 1, sizeof(zeros), stdout);
+	if (!strcmp(how, "heir")) {
+		if (fork() == 0)
+			execl("/bin/sleep", "sleep", "300", NULL);
+		return 7;
+	}
+	if (!strcmp(how, "mute"))
+		close(1), close(2), sleep(300);
 	if (!strcmp(how, "deaf"))
 		signal(SIGTERM, SIG_IGN), signal(SIGINT, SIG_IGN), signal(SIGHUP, SIG_IGN);
 	if (!strcmp(how, "deaf") || !strcmp(how, "hang")) {
@@ -219,7 +241,8 @@ def beside(node, content):
     ("crash", "selftest.crashed", "signal 11"), ("silent", "selftest.crashed", "no result"),
     ("exit", "selftest.crashed", "the reason"), ("garbage", "selftest.crashed", "no result"),
     ("flood", "selftest.crashed", ""), ("half", "selftest.crashed", "no result"),
-    ("hang", "selftest.timeout", "2 s"), ("deaf", "selftest.timeout", "2 s")])
+    ("hang", "selftest.timeout", "2 s"), ("deaf", "selftest.timeout", "2 s"),
+    ("mute", "selftest.timeout", "2 s"), ("heir", "selftest.crashed", "code 7")])
 def test_a_program_that_misbehaves_is_a_failed_rung(addressed, fake, how, code, said):
     program = beside(addressed, fake)
     done = addressed.run(program, "selftest", "tcp", "--json", "--timeout", "2", "--env",
@@ -246,6 +269,25 @@ def test_a_ucx_that_lacks_a_transport_is_no_fault_of_the_node(addressed, fake):
     done = says(addressed, fake, "fail=ucx.built_without", rc=0)
     assert {(entry["status"], entry["code"]) for entry in done.rungs("rc")} == \
         {("skip", "ucx.built_without")}
+
+
+def test_a_memlock_line_in_a_file_whose_name_is_no_text(addressed, fake):
+    """What jansson takes for no text must not end the run."""
+    addressed.shell("echo 'nobody - memlock 64' >/etc/security/limits.d/z$(printf '\\377').conf")
+    done = says(addressed, fake, "fail=selftest.rc.memlock", "rc", rc=1)
+    for entry in done.rungs("rc"):
+        assert entry["code"] == "selftest.rc.memlock", done
+        for text in entry["message"], entry["hint"]:
+            assert "/etc/security/limits.d/z\\xff.conf" in text, done
+
+
+def test_a_netdev_whose_name_is_no_text(addressed):
+    addressed.shell("n=$(printf 'ib\\377'); ip link set ib0 down && ip link set ib0 name $n && "
+                    "ip link set $n up && ip -o addr show dev $n | grep -q 10.0.0.50 || "
+                    "ip addr add 10.0.0.50/24 dev $n")
+    done = addressed.run(PLAIN, "selftest", "tcp", "--json")
+    entry, = done.doc["selftest"]
+    assert (entry["status"], entry["device"]) == ("ok", "ib\\xff"), done
 
 
 def test_two_ports_without_a_way_between_them(addressed, fake):
@@ -275,7 +317,39 @@ def test_a_file_that_is_no_program(addressed):
     done = addressed.run(program, "selftest", "tcp", "--json")
     assert done.rc == 1, done
     assert done.doc["ready"] is False
-    assert {entry["status"] for entry in done.doc["selftest"]} == {"fail"}
+    entry, = done.doc["selftest"]
+    assert (entry["status"], entry["code"]) == ("fail", "selftest.not_started"), done
+    assert "could not be executed: Exec format error" in entry["message"], done
+
+
+def test_a_library_of_the_program_is_missing(addressed, tmp_path):
+    """The dynamic linker's own message, in one line, wherever the program is needed."""
+    (tmp_path / "gone.c").write_text("int gone(void) { return 0; }\n")
+    (tmp_path / "main.c").write_text("int gone(void); int main(void) { return gone(); }\n")
+    for argv in (["-shared", "-fPIC", "-Wl,-soname,libgone.so.7", "-o", "libgone.so", "gone.c"],
+                 ["-o", "main", "main.c", "-L.", "-lgone"]):
+        subprocess.run(["cc", *argv], check=True, cwd=str(tmp_path))
+    program = beside(addressed, (tmp_path / "main").read_bytes())
+    done = addressed.run(program, "selftest", "tcp", "--json")
+    entry, = done.doc["selftest"]
+    assert done.rc == 1 and entry["code"] == "selftest.not_loaded", done
+    said = "could not be loaded: error while loading shared libraries: libgone.so.7: cannot open"
+    assert said in entry["message"] and "install" in entry["hint"], done
+    done = addressed.run(program, "show", "libraries", "--json")
+    assert done.rc == 0 and {one["code"] for one in done.doc["show"]["libraries"]} == \
+        {"selftest.not_loaded"}, done
+    assert said in done.doc["show"]["libraries"][0]["message"], done
+
+
+def test_where_nobody_can_become_another_user(addressed):
+    """A user namespace in which there is root alone."""
+    done = addressed.run("unshare", "--user", "--map-root-user", PLAIN, "selftest", "tcp", "--json")
+    entry, = done.doc["selftest"]
+    assert done.rc == 1 and entry["code"] == "selftest.not_started", done
+    assert "could not become that user" in entry["message"] and "--as-root" in entry["hint"]
+    done = addressed.run("unshare", "--user", "--map-root-user", PLAIN, "selftest", "tcp", "--json",
+                         "--as-root")
+    good_tcp(done.doc["selftest"][0])
 
 
 def test_whom_the_rungs_run_as(addressed, fake):
@@ -299,6 +373,26 @@ def test_whom_the_rungs_run_as(addressed, fake):
     assert "[--full]" in log("--full")
 
 
+def test_the_linkers_variables_reach_the_linker(addressed, fake):
+    """LD_* as an argument would come too late; what the caller has is not inherited."""
+    program = beside(addressed, fake)
+
+    def log(rung, *argv):
+        done = addressed.run(program, "selftest", rung, "--verbose", "--env", "FAKE=who", *argv,
+                             env={"LD_LIBRARY_PATH": "/inherited"})
+        assert "inherited" not in done.stderr, done
+        return done.stderr
+
+    assert "LD_" not in log("tcp")
+    given = ("--env", "LD_PRELOAD=/no/such.so", "--env", "LD_LIBRARY_PATH=/a:/b")
+    assert "LD_LIBRARY_PATH=/a:/b\n" not in log("umad", *given), "umad runs as root"
+    text = log("tcp", *given)
+    assert "object '/no/such.so' from LD_PRELOAD cannot be preloaded" in text
+    assert "LD_LIBRARY_PATH=/a:/b\n" in text
+    done = plain(addressed, "selftest", "tcp", "--env", "LD_LIBRARY_PATH=/no/such", rc=0)
+    good_tcp(done.doc["selftest"][0])
+
+
 def test_a_log_is_readable(addressed, fake):
     """--verbose shows the lines of a rung's log as lines."""
     program = beside(addressed, fake)
@@ -310,6 +404,32 @@ def test_a_log_is_readable(addressed, fake):
 def test_as_an_unprivileged_user(addressed):
     done = plain(addressed, "selftest", "tcp", rc=0, user="alice")
     good_tcp(done.doc["selftest"][0])
+
+
+def test_only_root_can_choose_who(addressed):
+    """Asked for another user and given oneself would prove nothing of that user."""
+    for options in ("--run-as", "nobody"), ("--run-as", "root"), ("--as-root",):
+        done = addressed.nodeprep("selftest", "tcp", "--json", *options, user="alice")
+        assert done.rc == 3 and done.error["code"] == "privilege.root", done
+        assert options[0] in done.error["message"] and not done.doc["selftest"]
+    good_tcp(plain(addressed, "selftest", "tcp", "--run-as", "alice", rc=0,
+                   user="alice").doc["selftest"][0])
+
+
+@pytest.mark.parametrize("argv", [("--quick", "--full"), ("--full", "--quick"),
+                                  ("--as-root", "--run-as", "root")])
+def test_options_that_exclude_each_other(addressed, argv):
+    done = addressed.nodeprep("selftest", "tcp", "--json", *argv)
+    assert done.rc == 2 and done.error["code"] == "usage.value", done
+    assert argv[0] in done.error["message"] and "exclude" in done.error["message"]
+
+
+def test_what_has_no_effect_is_said(addressed):
+    done = addressed.run(PLAIN, "selftest", "tcp", "--env", "UCX_TLS=rc", "--env",
+                         "UCX_NET_DEVICES=ib7", "--env", "UCX_TLSX=1")
+    assert done.rc == 0 and done.stderr.splitlines() == [
+        "nodeprep: warning: --env %s has no effect: each rung chooses its transport and device"
+        % name for name in ("UCX_TLS", "UCX_NET_DEVICES")], done
 
 
 def test_the_programs_lie_side_by_side():

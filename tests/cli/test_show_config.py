@@ -6,7 +6,7 @@ import os
 import shutil
 
 import pytest
-from helpers import IP, NODEPREP
+from helpers import IP, NODEPREP, PLAIN
 
 CONF = "/etc/nodeprep/nodeprep.conf"
 OURS = "/etc/profile.d/nodeprep-ucx.sh"
@@ -229,6 +229,47 @@ def test_c3_no_file_for_an_interface_that_is_not_here(guide, name, code):
     assert (guide.read("/root/.nccl.conf") is None) is bool(code)
 
 
+HARM = [("NCCL_IB_DISABLE", "1", "nccl.no_infiniband"), ("NCCL_IB_DISABLE", "0", None),
+        ("NCCL_NET", "Socket", "nccl.no_infiniband"), ("NCCL_NET", "IB", None),
+        ("NCCL_P2P_DISABLE", "1", "nccl.path_disabled"), ("NCCL_P2P_DISABLE", "0", None),
+        ("NCCL_SHM_DISABLE", "1", "nccl.path_disabled"),
+        ("NCCL_IB_GID_INDEX", "3", "nccl.gid_index"), ("NCCL_IB_GID_INDEX", "-1", None),
+        ("UCX_TLS", "tcp,cuda_copy,sm,self", "ucx.no_infiniband"),
+        ("UCX_TLS", "^ib", "ucx.no_infiniband"), ("UCX_TLS", "^rc", None),
+        ("UCX_TLS", "\\\\rc_verbs,sm,self", None), ("UCX_TLS", "all", None),
+        ("UCX_TLS", "ud:aux,tcp,sm,self", None),
+        ("UCX_SOCKADDR_TLS_PRIORITY", "rdmacm", "ucx.no_sockaddr_fallback"),
+        ("UCX_SOCKADDR_TLS_PRIORITY", "rdmacm,tcp", None)]
+
+
+@pytest.mark.parametrize("name, value, code", HARM)
+def test_harmful_here(node, name, value, code):
+    """A value that is right elsewhere: named on a node with InfiniBand and GPUs alone."""
+    line = "export %s=%s\n" % (name, value)
+    consumer = name.split("_", maxsplit=1)[0].lower()
+    one = node("dgx.ini")
+    one.write("/etc/profile.d/site.sh", line)
+    row = rows(one, "--user", "root")[consumer, name]
+    assert codes(row) == ([code] if code else [])
+    assert not code or (row["findings"][0]["status"], row["source"]["line"]) == ("warn", 1)
+    other = node("guide.ini", *["--without=port mlx5_%d:1" % n for n in range(4)],
+                 *["--without=ca mlx5_%d" % n for n in range(4)], "--without=netdev ib0")
+    other.write("/etc/profile.d/site.sh", line)
+    kept = codes(rows(other, "--user", "root")[consumer, name])
+    assert kept == ([code] if code == "ucx.no_sockaddr_fallback" else [])
+
+
+@pytest.mark.parametrize("limit, low", [("64K", True), ("65535K", True), ("64M", False),
+                                        ("8M:infinity", True), ("infinity", False),
+                                        ("1G:2G", False), ("67108863", True)])
+def test_a_unit_that_may_pin_too_little(guide, limit, low):
+    """C12: what limits.conf says does not reach it."""
+    guide.write(UNIT, "[Service]\nExecStart=/bin/true\nLimitMEMLOCK=%s\n" % limit)
+    row = rows(guide, "--unit", "dask-worker")["limits", "memlock"]
+    assert (row["value"], source(row)) == (limit, (UNIT, 3))
+    assert codes(row) == (["limits.low_memlock"] if low else [])
+
+
 def test_environment_over_dask(ready):
     ready.shell("mkdir -p /etc/dask")
     ready.write("/etc/dask/site.yaml", "distributed:\n  comm:\n    ucx:\n      tcp: true\n")
@@ -315,6 +356,8 @@ def test_process(ready):
         ("ib0", "/home/alice/.nccl.conf", 1, "overridden")]
     assert got["dask", "DASK_DISTRIBUTED_UCXX__TCP"]["value"] == "True"
     soft = ready.shell("awk '/locked/ { print $4 }' /proc/%s/limits" % pid).stdout.strip()
+    assert codes(got["limits", "memlock"]) == (
+        ["limits.low_memlock"] if soft.isdigit() and int(soft) < 64 << 20 else [])
     assert soft == "unlimited" and "soft unlimited" in got["limits", "memlock"]["value"] or \
         soft.isdigit() and got["limits", "memlock"]["source"]["file"] == "/proc/%s/limits" % pid
     # another user may not look
@@ -322,6 +365,22 @@ def test_process(ready):
     denied = ready.json("show", "config", "--pid", "1", rc=3, user="alice")
     assert denied.doc["error"]["code"] == "show.process_denied"
     ready.kill(sleeper)
+
+
+def test_a_process_cannot_forge_a_row(guide):
+    """What it has in its environment is told on one line, as what it is."""
+    forged = "INFO\nnccl       NCCL_SOCKET_IFNAME  forged  /etc/nccl.conf:1\x1b[2J"
+    sleeper = guide.spawn("sleep", "60", timeout=60, user="alice",
+                          only_env={"NCCL_DEBUG": forged, "UCX_TLS": "\trc\r\n"})
+    got = rows(guide, "--pid", str(sleeper[1]))
+    assert got["nccl", "NCCL_DEBUG"]["value"] == forged
+    text = guide.text(PLAIN, "show", "config", "--pid", str(sleeper[1]))
+    line, = [line for line in text.splitlines() if "forged" in line]
+    assert line.startswith("nccl       NCCL_DEBUG") and "INFO\\x0anccl" in line
+    assert all(c == "\n" or c == "\t" or " " <= c <= "~" for c in text)
+    assert [line.split()[:2] for line in text.splitlines() if line.startswith("ucx  ")] == [
+        ["ucx", "UCX_NET_DEVICES"], ["ucx", "UCX_TLS"]]
+    guide.kill(sleeper)
 
 
 @pytest.mark.skipif(not shutil.which("ucx_info"), reason="no ucx_info")

@@ -2,7 +2,7 @@
 """`show topology`, degraded PCIe links, and the services of NVSwitches."""
 
 import pytest
-from helpers import IP
+from helpers import IP, PLAIN, install_nvml
 
 GPUS = ["GPU%d" % n for n in range(8)]
 HCAS = ["mlx5_%d" % n for n in range(10)]
@@ -66,17 +66,15 @@ def test_text(node):
     lines = node("dgx.ini").nodeprep("show", "topology").stdout.splitlines()
     assert lines[0].split() == GPUS + HCAS + ["CPU", "affinity", "NUMA", "affinity"]
     assert lines[1].split() == (
-        ["GPU0", "X"] + ["NODE"] * 3 + ["SYS"] * 4 + ["PIX"] + ["NODE"] * 3 + ["SYS"] * 4
+        ["GPU0", "X"] + ["NODE?"] * 3 + ["SYS?"] * 4 + ["PIX"] + ["NODE"] * 3 + ["SYS"] * 4
         + ["PXB", "SYS", "0-55,112-167", "0"])
     assert [line.split()[0] for line in lines[1:19]] == GPUS + HCAS
     # every column begins where its head does
     for device in GPUS + HCAS:
         at = lines[0].index(device + " ")
         assert all(line[at] != " " and line[at - 1] == " " for line in lines[1:19])
-    text = "\n".join(lines)
-    for word in ("PIX", "PXB", "PHB", "NODE", "SYS"):
+    for word in ("PIX", "PXB", "PHB", "NODE", "SYS", "NV#"):
         assert any(line.startswith(word + " ") for line in lines), word
-    assert "NVLink" in text
     assert "mlx5_3  0000:5e:00.0  PCIe x16 of x16, 32.0 of 32.0 GT/s" in lines
     assert "GPU7    UCX_NET_DEVICES=mlx5_7:1" in lines
 
@@ -122,6 +120,122 @@ def test_management_hcas_are_in_no_list(node):
     # nor do their links count
     one = node("c36-nvswitch.ini", "--set", "ca mlx5_9.current_link_width=1")
     assert one.json("check", rc=None).checks(id="pcie") == []
+
+
+# ---- NVLink ----
+
+# where the fake's NVML says that the GPUs of dgx.ini are
+PCI = ",".join("0000:%s:00.0" % bus for bus in ("1b", "43", "52", "61", "9d", "c3", "d1", "df"))
+
+
+def nvlinks(one, fake):
+    """(links of each GPU, those of each pair of GPUs, text)"""
+    install_nvml(one, None if fake is None else "gpus=8 pci=%s %s" % (PCI, fake))
+    rows = topology(one)
+    pairs = {(a, d["device"]): d["nvlink"] for a in GPUS for d in rows[a]["distances"]
+             if d["device"] in GPUS}
+    assert all(pairs[a, b] == pairs[b, a] for a, b in pairs)
+    for name, row in rows.items():
+        # no HCA has NVLink, which needs nobody to say so
+        assert (row["nvlink"] is None) is (name in HCAS)
+        assert {d["nvlink"] for d in row["distances"] if {name, d["device"]} & set(HCAS)} <= {0}
+        if name in GPUS:
+            assert (row["nvlink"]["active"] is None) is (row["nvlink"]["reason"] is not None)
+    # what NVLink connects is as far away on PCIe as ever
+    assert distance(rows, "GPU0", "GPU1") == "NODE" and distance(rows, "GPU0", "GPU7") == "SYS"
+    text = one.nodeprep("show", "topology").stdout
+    return [rows[gpu]["nvlink"]["active"] for gpu in GPUS], pairs, text
+
+
+def first_row(text):
+    """Of the table: GPU0 to each GPU."""
+    return text.splitlines()[1].split()[1:9]
+
+
+@pytest.mark.parametrize("fake, active, cells", [
+    # NVSwitches: any two GPUs, as many as the one has that has fewer
+    ("far=switch", 18, ["X"] + ["NV18"] * 7),
+    ("far=switch links=12 active=12", 12, ["X"] + ["NV12"] * 7),
+    ("far=switch active=1", 1, ["X"] + ["NV1"] * 7),
+    # the driver does not say whether they are peers: the far ends do
+    ("far=switch p2p=6", 18, ["X"] + ["NV18"] * 7),
+    ("far=switch p2pfails=3", 18, ["X"] + ["NV18"] * 7),
+    # it lets no two use it, as without the fabric manager
+    ("far=switch p2p=5", 18, ["X"] + ["NODE"] * 3 + ["SYS"] * 4),
+    # bridges between two
+    ("far=gpu links=4 active=4", 4, ["X", "NV4"] + ["NODE"] * 2 + ["SYS"] * 4),
+    ("far=gpu links=4 active=4 p2p=6", 4, ["X", "NV4"] + ["NODE"] * 2 + ["SYS"] * 4),
+    # a virtual machine that is not shown what is at the far ends
+    ("far=hidden", 18, ["X"] + ["NV18"] * 7),
+    ("far=hidden p2p=5", 18, ["X"] + ["NODE"] * 3 + ["SYS"] * 4),
+    # ... and is not told who are peers
+    ("far=hidden p2p=6", 18, ["X"] + ["NODE?"] * 3 + ["SYS?"] * 4),
+    # none
+    ("far=switch active=0", 0, ["X"] + ["NODE"] * 3 + ["SYS"] * 4),
+    ("links=0", 0, ["X"] + ["NODE"] * 3 + ["SYS"] * 4),
+])
+def test_nvlink(node, fake, active, cells):
+    links, pairs, text = nvlinks(node("dgx.ini"), fake)
+    assert links == [active] * 8
+    wanted = [int(cell[2:]) if cell.startswith("NV") else None if cell.endswith("?") else 0
+              for cell in cells[1:]]
+    assert [pairs["GPU0", gpu] for gpu in GPUS[1:]] == wanted
+    assert first_row(text) == cells
+    assert "NVLink is not known" not in text
+    assert ", 32.0 of 32.0 GT/s, %d NVLink%s active\n" % (active, "" if active == 1 else "s") in text
+
+
+def test_links_that_are_down(node):
+    links, pairs, text = nvlinks(node("dgx.ini"), "far=switch first=16")
+    assert links == [16] + [18] * 7
+    assert {n for pair, n in pairs.items() if "GPU0" in pair} == {16}
+    assert {n for pair, n in pairs.items() if "GPU0" not in pair} == {18}
+    assert first_row(text) == ["X"] + ["NV16"] * 7
+
+
+@pytest.mark.parametrize("fake, reason", [
+    (None, "libnvidia-ml.so.1"), ("init=9", "Driver Not Loaded"), ("count=999", "counting the GPUs"),
+    ("state=999", "does not tell"), ("hang=init", "no verdict within 2 s"),
+])
+def test_unknown_is_not_none(node, fake, reason):
+    one = node("dgx.ini")
+    install_nvml(one, fake and "gpus=8 pci=%s %s" % (PCI, fake))
+    row = one.json("show", "topology", "--timeout", "2", rc=0).doc["show"]["topology"][0]
+    assert row["nvlink"]["active"] is None and reason in row["nvlink"]["reason"]
+    assert {d["nvlink"] for d in row["distances"] if d["device"] in GPUS} == {None}
+    text = one.nodeprep("show", "topology", "--timeout", "2").stdout
+    assert first_row(text) == ["X"] + ["NODE?"] * 3 + ["SYS?"] * 4
+    assert text.count("NVLink is not known: " + row["nvlink"]["reason"] + "\n") == 1
+    assert "GT/s, NVLink not known\n" in text
+
+
+def test_a_gpu_that_nvml_does_not_list(node):
+    one = node("dgx.ini")
+    install_nvml(one, "gpus=7 far=switch pci=" + PCI)
+    rows = topology(one)
+    assert [rows[gpu]["nvlink"]["active"] for gpu in GPUS] == [18] * 7 + [None]
+    assert "not list" in rows["GPU7"]["nvlink"]["reason"]
+    by_name = {d["device"]: d["nvlink"] for d in rows["GPU0"]["distances"]}
+    assert by_name["GPU1"] == 18 and by_name["GPU7"] is None
+
+
+def test_nvml_is_asked_once_and_for_gpus_alone(node):
+    """nodeprep-selftest starts on a node with GPUs, once even where everything is shown."""
+    def starts(one, *argv):
+        one.run("strace", "-f", "-qq", "-s", "300", "-o", "/tmp/trace", "-e",
+                "trace=execve,execveat", PLAIN, "show", *argv)
+        return [line for line in one.read("/tmp/trace").decode().splitlines()
+                if '"--libraries"' in line]
+
+    one = node("dgx.ini")
+    install_nvml(one, "gpus=8 far=switch pci=" + PCI)
+    line, = starts(one, "topology")
+    assert '"--brief", "--nvml"' in line
+    line, = starts(one)
+    assert "--brief" not in line
+    rows = {row["device"]: row for row in one.json("show", rc=0).doc["show"]["topology"]}
+    assert rows["GPU3"]["nvlink"] == {"active": 18, "reason": None}
+    assert starts(node("guide.ini"), "topology") == []
 
 
 # ---- links ----

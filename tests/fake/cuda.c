@@ -8,8 +8,9 @@
  *   mode=N          compute mode
  *   corrupt=N       the N-th copy from the GPU has a wrong bit
  *   hang=FUNCTION   it never returns
+ *   stop=FUNCTION   it never returns, and no signal handler runs: as in a kernel that hangs
  *   crash=FUNCTION  it ends the process by SIGSEGV
- *   on=N            fail, hang and crash with the context of GPU N alone
+ *   on=N            fail, hang, stop and crash with the context of GPU N alone
  *   bus=B,B,...     buses of the GPUs in place of 17, 18 ...
  *   delay=N         milliseconds that cuInit takes
  * Each cuInit and each context is a line in the file FAKE_LOG (fake.h).
@@ -31,6 +32,7 @@ static int plays(const char *function)
 	const char *hang = fake_word("FAKE_CUDA", "hang=");
 	const char *fail = fake_word("FAKE_CUDA", "fail=");
 	const char *crash = fake_word("FAKE_CUDA", "crash=");
+	const char *stop = fake_word("FAKE_CUDA", "stop=");
 	long on = fake_number("FAKE_CUDA", "on=", current);
 	size_t len = strlen(function);
 
@@ -38,6 +40,8 @@ static int plays(const char *function)
 		return 0;
 	if (crash && strncmp(crash, function, len) == 0)
 		raise(SIGSEGV);
+	if (stop && strncmp(stop, function, len) == 0)
+		raise(SIGSTOP);
 	while (hang && strncmp(hang, function, len) == 0)
 		pause();
 	return fail && strncmp(fail, function, len) == 0 && fail[len] == ':' ?

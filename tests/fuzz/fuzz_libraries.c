@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/libraries.h"
+#include "agent/nvlink.h"
 #include "agent/show_help.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -24,6 +25,7 @@ static void try_list(const char *text, size_t len, const char *const *names)
 	json_t *list = np_libraries_take(text, len, names), *again;
 	np_auto_buf struct np_buf shown = { 0 };
 	struct np_libraries learnt = { 0 };
+	const char *why;
 	char *copy;
 	json_t *doc;
 
@@ -38,6 +40,8 @@ static void try_list(const char *text, size_t len, const char *const *names)
 	MUST(shown.len > 0);
 	np_libraries_learn(list, &learnt);
 	MUST(learnt.n_transports <= NP_LIBRARY_TRANSPORTS);
+	MUST(np_nvlink_active(list, "0000:17:00.0", &why) >= 0 ? !why : why != NULL);
+	MUST(np_nvlink_between(list, "0000:17:00.0", "0000:18:00.0") >= -1);
 	free(copy);
 	json_decref(doc);
 	json_decref(again);
@@ -48,5 +52,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	try_list((const char *)data, size, np_library_names);
 	try_list((const char *)data, size, np_library_names_brief);
+	try_list((const char *)data, size, np_library_names_nvlink);
 	return 0;
 }

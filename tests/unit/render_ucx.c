@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Prints one of the UCX files, for the tests that source it:
- * render_ucx sh|csh|env PROFILE PORTS NETDEV yes|no   ("" = none) */
+ * render_ucx sh|csh|env|tcl|lua PROFILE PORTS NETDEV yes|no   ("" = none) */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +12,9 @@ static int render(const char *form, const struct np_env *env, struct np_buf *out
 		return np_ucx_render_sh(env, out);
 	if (np_streq(form, "csh"))
 		return np_ucx_render_csh(env, out);
-	return np_ucx_render_env(env, out);
+	if (np_streq(form, "env"))
+		return np_ucx_render_env(env, NULL, out);
+	return np_ucx_render_modulefile(env, np_streq(form, "lua") ? "/x.lua" : "/x", out);
 }
 
 int main(int argc, char **argv)
@@ -26,7 +28,8 @@ int main(int argc, char **argv)
 
 	if (argc != 6 || np_ucx_profile_parse(argv[2], &in.profile) < 0 ||
 	    np_strv_split(&ports, argv[3], ",") < 0 || np_parse_bool(argv[5], &in.gdr_copy) < 0) {
-		fprintf(stderr, "usage: render_ucx sh|csh|env PROFILE PORTS NETDEV yes|no\n");
+		fprintf(stderr,
+			"usage: render_ucx sh|csh|env|tcl|lua PROFILE PORTS NETDEV yes|no\n");
 		return 2;
 	}
 	in.netdev = argv[4][0] ? argv[4] : NULL;

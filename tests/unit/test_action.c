@@ -2,7 +2,6 @@
 #include "facts_build.h"
 
 #include "agent/action.h"
-#include "agent/journal.h"
 
 static void fill_text(struct np_action *a, const char *path, const void *old, size_t old_len,
 		      const void *new, size_t new_len)
@@ -59,6 +58,12 @@ static void make_all(struct np_actions *list)
 	a->uid = 4294967294U;
 	a->gid = 1000;
 	a->attr = (struct np_file_attr){ .mode = 04755, .uid = 4294967294U, .gid = 0 };
+	a->old_meta.known = true;
+	a->old_meta.mtime = (struct timespec){ .tv_sec = -1, .tv_nsec = 999999999 };
+	a->old_meta.atime = (struct timespec){ .tv_sec = 1ll << 40, .tv_nsec = 1 };
+	assert_int_equal(np_file_meta_add(&a->old_meta, "security.selinux", bytes, 9), 0);
+	assert_int_equal(np_file_meta_add(&a->old_meta, "user.m\xfc", "", 0), 0);
+	a->made_dir = strdup("/home/m\xfcller");
 
 	a = np_actions_add(list, NP_ACTION_MODULE);
 	assert_non_null(a);
@@ -110,6 +115,9 @@ static void same(const struct np_action *a, const struct np_action *b)
 	assert_int_equal(a->has_new, b->has_new);
 	same_buf(&a->old_content, &b->old_content);
 	same_buf(&a->new_content, &b->new_content);
+	assert_true(np_file_meta_equal(&a->old_meta, &b->old_meta));
+	assert_true(np_file_meta_equal(&a->new_meta, &b->new_meta));
+	assert_true(np_streq(a->made_dir, b->made_dir) && np_streq(a->drop_dir, b->drop_dir));
 	assert_string_equal(a->module, b->module);
 	assert_string_equal(a->options, b->options);
 	assert_int_equal(a->ignore_blacklist, b->ignore_blacklist);
@@ -325,6 +333,9 @@ static void test_invert(void **state)
 		assert_string_equal(np_action_to(a, x, sizeof(x)),
 				    np_action_from(&undo, y, sizeof(y)));
 		assert_string_equal(np_action_target(a), np_action_target(&undo));
+		/* what it was goes back on, and the folder that was made goes */
+		assert_true(np_file_meta_equal(&a->old_meta, &undo.new_meta));
+		assert_true(np_streq(a->made_dir, undo.drop_dir));
 		assert_int_equal(np_action_invert(&undo, &redo), 0);
 		same(a, &redo);
 		np_action_done(&undo);
@@ -376,79 +387,12 @@ static void test_move(void **state)
 	same(&to.v[12], &to.v[25]);
 }
 
-/* ---- journal ---- */
-
-static void test_journal(void **state)
-{
-	np_auto_actions struct np_actions list = { 0 };
-	np_auto_actions struct np_actions back = { 0 };
-	json_t *journal, *read;
-	char *text;
-
-	(void)state;
-	make_all(&list);
-	journal = np_journal_encode(&list, "0123");
-	assert_non_null(journal);
-	text = json_dumps(journal, 0);
-	read = json_loads(text, JSON_ALLOW_NUL, NULL);
-	assert_int_equal(np_journal_decode(read, "0123", &back), 0);
-	assert_int_equal(back.n, list.n);
-	for (size_t i = 0; i < list.n; i++)
-		same(&list.v[i], &back.v[i]);
-	free(text);
-	json_decref(read);
-	json_decref(journal);
-}
-
-static void refused(json_t *journal, int error)
-{
-	struct np_actions back = { .n = 77 };
-
-	assert_int_equal(np_journal_decode(journal, "0123", &back), error);
-	assert_int_equal(back.n, 77);
-	json_decref(journal);
-}
-
-static void test_journal_refused(void **state)
-{
-	np_auto_actions struct np_actions list = { 0 };
-	json_t *good, *copy;
-
-	(void)state;
-	make_all(&list);
-	good = np_journal_encode(&list, "0123");
-	refused(np_journal_encode(&list, "0124"), -EXDEV); /* a cloned image */
-	refused(np_journal_encode(&list, ""), -EXDEV);
-	copy = json_deep_copy(good);
-	json_object_set_new(copy, "format", json_integer(2));
-	refused(copy, -EINVAL);
-	copy = json_deep_copy(good);
-	json_object_set_new(copy, "format", json_string("1"));
-	refused(copy, -EINVAL);
-	copy = json_deep_copy(good);
-	json_object_set_new(copy, "machine_id", json_null());
-	refused(copy, -EINVAL);
-	copy = json_deep_copy(good);
-	json_object_set_new(copy, "actions", json_object());
-	refused(copy, -EINVAL);
-	copy = json_deep_copy(good);
-	json_object_del(copy, "actions");
-	refused(copy, -EINVAL);
-	copy = json_deep_copy(good); /* good ones before a bad one are freed */
-	json_array_append_new(json_object_get(copy, "actions"), json_null());
-	refused(copy, -EINVAL);
-	refused(json_array(), -EINVAL);
-	refused(json_null(), -EINVAL);
-	json_decref(good);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_not_an_action), cmocka_unit_test(test_invert),
 		cmocka_unit_test(test_words),	      cmocka_unit_test(test_move),
-		cmocka_unit_test(test_journal),	      cmocka_unit_test(test_journal_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "facts_build.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <signal.h>
@@ -119,11 +120,10 @@ static void test_exit_codes(void **state)
 	static const struct {
 		const char *script;
 		int status, signal;
-	} cases[] = { { "exit 0", 0, 0 },
-		      { "exit 7", 7, 0 },
-		      { "exit 255", 255, 0 },
-		      { "kill -SEGV $$", -1, 11 },
-		      { "kill -9 $$", -1, 9 } };
+	} cases[] = {
+		{ "exit 0", 0, 0 },	{ "exit 7", 7, 0 },	     { "exit 127", 127, 0 },
+		{ "exit 255", 255, 0 }, { "kill -SEGV $$", -1, 11 }, { "kill -9 $$", -1, 9 }
+	};
 
 	(void)state;
 	for (size_t i = 0; i < NP_ARRAY_SIZE(cases); i++) {
@@ -133,6 +133,7 @@ static void test_exit_codes(void **state)
 		assert_int_equal(shell(&spec, cases[i].script, &result), 0);
 		assert_int_equal(result.exit_status, cases[i].status);
 		assert_int_equal(result.term_signal, cases[i].signal);
+		assert_null(result.not_done);
 		assert_false(result.timed_out || result.interrupted);
 	}
 }
@@ -145,6 +146,8 @@ static void test_not_a_program(void **state)
 	(void)state;
 	assert_int_equal(run(&spec, "/etc/passwd", NULL, &result), 0);
 	assert_int_equal(result.exit_status, 127);
+	assert_string_equal(result.not_done, "be executed");
+	assert_int_equal(result.not_done_errno, EACCES);
 }
 
 static void test_bad_cwd(void **state)
@@ -156,6 +159,8 @@ static void test_bad_cwd(void **state)
 	assert_int_equal(shell(&spec, "echo ran", &result), 0);
 	assert_int_equal(result.exit_status, 126);
 	assert_int_equal(result.out.len, 0);
+	assert_string_equal(result.not_done, "enter its directory");
+	assert_int_equal(result.not_done_errno, ENOENT);
 }
 
 /* Both pipes full at once, far beyond what a pipe holds: no deadlock, all of it there. */
@@ -233,6 +238,63 @@ static void test_nothing_is_left(void **state)
 	assert_true(is_gone(result.out.data));
 }
 
+/* What holds its pipes keeps nobody waiting: its own output is there, and that is that. */
+static void test_a_pipe_that_is_held_open(void **state)
+{
+	static const char *const scripts[] = {
+		"/bin/sleep 100 & echo $!; exit 3",
+		"echo start; /usr/bin/head -c 50000 /dev/zero; /bin/sleep 100 & exit 3",
+		/* the other one writes without end */
+		"echo start; while :; do echo more; echo more >&2; done & exit 3",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < NP_ARRAY_SIZE(scripts); i++) {
+		np_auto_child_result struct np_child_result result = { 0 };
+		struct np_child_spec spec = { 0 };
+
+		assert_int_equal(shell(&spec, scripts[i], &result), 0);
+		assert_false(result.timed_out);
+		assert_int_equal(result.exit_status, 3);
+		assert_true(i == 1 ? result.out.len == 50006 : result.out.len > 0);
+	}
+}
+
+/* Each line begins the short deadline anew; the long one holds for all of them. */
+static void test_deadline_of_each_line(void **state)
+{
+	static const struct {
+		const char *script;
+		int all, line;
+		bool late;
+		size_t lines;
+	} cases[] = {
+		{ "for i in 1 2 3 4 5 6 7 8; do /bin/sleep 0.4; echo; done", 60000, 3000, false,
+		  8 },
+		{ "echo; echo; /bin/sleep 100", 60000, 500, true, 2 },
+		{ "/bin/sleep 100", 60000, 500, true, 0 },
+		/* half a line is none, and stderr does not count */
+		{ "while :; do printf x; echo >&2; /bin/sleep 0.1; done", 60000, 900, true, 0 },
+		{ "while :; do echo; /bin/sleep 0.1; done", 900, 600, true, 1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < NP_ARRAY_SIZE(cases); i++) {
+		np_auto_child_result struct np_child_result result = { 0 };
+		struct np_child_spec spec = { .timeout_ms = cases[i].all,
+					      .line_timeout_ms = cases[i].line };
+		int64_t start = np_now_ms();
+		size_t lines = 0;
+
+		assert_int_equal(shell(&spec, cases[i].script, &result), 0);
+		assert_int_equal(result.timed_out, cases[i].late);
+		for (size_t c = 0; c < result.out.len; c++)
+			lines += result.out.data[c] == '\n';
+		assert_true(lines >= cases[i].lines && (lines > 0) == (cases[i].lines > 0));
+		assert_true(np_now_ms() - start < 20000);
+	}
+}
+
 /* ---- what it is given ---- */
 
 static void test_environment(void **state)
@@ -306,8 +368,9 @@ static void test_signals_and_limits_reset(void **state)
 	assert_int_equal(np_parse_u64(mask, 16, UINT64_MAX, &signals), 0);
 	assert_int_equal(signals & ~(3ull << 31), 0);
 	assert_non_null(strstr(result.out.data, "NoNewPrivs:\t1"));
+	/* 1 and not 0: see the source */
 	assert_non_null(
-		strstr(result.out.data, "Max core file size        0                    0"));
+		strstr(result.out.data, "Max core file size        1                    1"));
 }
 
 static void test_switch_user(void **state)
@@ -325,6 +388,19 @@ static void test_switch_user(void **state)
 	assert_non_null(strstr(result.out.data, "Gid:\t65534\t65534\t65534\t65534"));
 	assert_non_null(strstr(result.out.data, "CapPrm:\t0000000000000000"));
 	assert_non_null(strstr(result.out.data, "CapEff:\t0000000000000000"));
+	/* without the privilege it is said, and the program does not run */
+	if (fork() == 0) {
+		struct np_child_result refused = { 0 };
+		struct np_identity nobody = { .uid = NOBODY, .gid = NOBODY };
+
+		spec.uid = 1;
+		_exit(np_user_become(&nobody) < 0 || shell(&spec, "echo ran", &refused) != 0 ||
+		      refused.exit_status != 125 || refused.out.len != 0 ||
+		      !np_streq(refused.not_done, "become that user") ||
+		      refused.not_done_errno != EPERM);
+	}
+	for (int status; wait(&status) > 0;)
+		assert_int_equal(status, 0);
 }
 
 /* A signal to the caller ends the child too. The flag stays set: in a fork. */
@@ -362,6 +438,8 @@ int main(void)
 		cmocka_unit_test(test_output_is_cut),
 		cmocka_unit_test(test_deadline_kills_the_group),
 		cmocka_unit_test(test_nothing_is_left),
+		cmocka_unit_test(test_a_pipe_that_is_held_open),
+		cmocka_unit_test(test_deadline_of_each_line),
 		cmocka_unit_test(test_environment),
 		cmocka_unit_test(test_cwd),
 		cmocka_unit_test(test_no_descriptor_leaks),

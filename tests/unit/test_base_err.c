@@ -2,8 +2,12 @@
 #include "facts_build.h"
 
 #include <fcntl.h>
+#include <pty.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/err.h"
 #include "base/log.h"
 
@@ -105,13 +109,91 @@ static void test_log(void **state)
 	assert_true(out[strlen(out) - 1] == '\n' && !strchr(out, '\1'));
 }
 
+/* What a terminal of @columns is sent while @fn runs. */
+static void on_terminal(int columns, const char *term, void (*fn)(void), char *out, size_t size)
+{
+	struct winsize window = { .ws_row = 24, .ws_col = (unsigned short)columns };
+	int terminal = -1, ours = -1, status;
+	ssize_t len = 0, n;
+	pid_t pid;
+
+	assert_int_equal(openpty(&terminal, &ours, NULL, NULL, &window), 0);
+	pid = fork(); /* the clock of the first half second is the process's */
+	if (pid == 0) {
+		if (term)
+			setenv("TERM", term, 1);
+		else
+			unsetenv("TERM");
+		dup2(ours, 2);
+		fn();
+		_exit(0);
+	}
+	close(ours);
+	while ((n = read(terminal, out + len, size - 1 - (size_t)len)) > 0)
+		len += n;
+	out[len] = '\0';
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	close(terminal);
+}
+
+static void slow(void)
+{
+	np_progress("a line that is longer than %s", "the terminal is wide");
+	np_sleep_ms(700);
+	np_progress_tick();
+	np_progress_tick();
+	np_progress("short\033[2J");
+	np_warning("x");
+	np_progress("%s", "again");
+	np_progress_done();
+	np_progress_done();
+	np_progress_tick();
+}
+
+static void fast(void)
+{
+	np_progress("over at once");
+	np_progress_tick();
+	np_progress_done();
+}
+
+static void quiet(void)
+{
+	np_log_set_level(NP_LOG_ERROR);
+	slow();
+}
+
+static void test_progress(void **state)
+{
+	char out[4000];
+
+	(void)state;
+	on_terminal(24, "xterm", slow, out, sizeof(out));
+	assert_string_equal(out, "\ra line that is longer t\033[K"
+				 "\rshort\\x1b[2J\033[K"
+				 "\r\033[K"
+				 "nodeprep: warning: x\r\n"
+				 "\ragain\033[K"
+				 "\r\033[K");
+	on_terminal(0, "xterm", slow, out, sizeof(out)); /* one that does not tell its width */
+	assert_true(np_starts_with(out, "\ra line that is longer than the terminal is wide\033[K"));
+	on_terminal(24, "xterm", fast, out, sizeof(out));
+	assert_string_equal(out, "");
+	on_terminal(24, "xterm", quiet, out, sizeof(out));
+	assert_string_equal(out, "");
+	on_terminal(24, "dumb", slow, out, sizeof(out));
+	assert_string_equal(out, "nodeprep: warning: x\r\n");
+	on_terminal(24, NULL, slow, out, sizeof(out));
+	assert_string_equal(out, "nodeprep: warning: x\r\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_set),
-		cmocka_unit_test(test_null),
-		cmocka_unit_test(test_cut),
-		cmocka_unit_test(test_log),
+		cmocka_unit_test(test_set),	 cmocka_unit_test(test_null),
+		cmocka_unit_test(test_cut),	 cmocka_unit_test(test_log),
+		cmocka_unit_test(test_progress),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -336,6 +336,37 @@ static void test_printable(void **state)
 	}
 }
 
+static void test_one_line(void **state)
+{
+	static const struct {
+		const char *before, *after;
+	} cases[] = {
+		{ "", "" },
+		{ "ib0 \xc3\xa4 \xff", "ib0 \xc3\xa4 \xff" },
+		{ "a\nb\tc\r", "a\\x0ab\\x09c\\x0d" },
+		{ "\033[2J\177", "\\x1b[2J\\x7f" },
+		{ "\n", "\\x0a" },
+		/* cut before the one that does not fit */
+		{ "12345678901234567\n", "12345678901234567" },
+		{ "123456789012345\nx", "123456789012345\\x0a" },
+	};
+	struct np_err err = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < NP_ARRAY_SIZE(cases); i++) {
+		char text[20];
+
+		np_strcpy(text, sizeof(text), cases[i].before);
+		np_one_line(text, sizeof(text));
+		assert_string_equal(text, cases[i].after);
+	}
+	np_err_set(&err, -5, "x", "of %s", "a\nb");
+	np_err_hint(&err, "do %s", "\033c");
+	np_err_context(&err, "in %s", "\n");
+	assert_string_equal(err.message, "in \\x0a: of a\\x0ab");
+	assert_string_equal(err.hint, "do \\x1bc");
+}
+
 static void test_asprintf(void **state)
 {
 	_cleanup_free_ char *text = np_asprintf("%s:%d", "mlx5_0", 1);
@@ -358,6 +389,7 @@ int main(void)
 		cmocka_unit_test(test_buffer),
 		cmocka_unit_test(test_list),
 		cmocka_unit_test(test_printable),
+		cmocka_unit_test(test_one_line),
 		cmocka_unit_test(test_asprintf),
 	};
 

@@ -395,6 +395,7 @@ static void test_ld_so_conf(void **state)
 
 static void test_config(void **state)
 {
+	static const char *const no_prefix[] = { "x", "../x", "/a/../b", "/a/.." };
 	struct np_config cfg;
 
 	(void)state;
@@ -402,7 +403,14 @@ static void test_config(void **state)
 	assert_int_equal(np_config_set(&cfg, "libraries", "prefixes", "/a, /b", "f:1", NULL), 0);
 	assert_int_equal(np_config_set(&cfg, "libraries", "prefixes", "/c", "f:2", NULL), 0);
 	assert_int_equal(cfg.library_prefixes.n, 3);
-	assert_int_equal(np_config_set(&cfg, "libraries", "prefixes", "x", "f:1", NULL), -EINVAL);
+	for (size_t i = 0; i < NP_ARRAY_SIZE(no_prefix); i++) {
+		assert_int_equal(np_config_set(&cfg, "libraries", "prefixes", no_prefix[i], "f:1",
+					       NULL),
+				 -EINVAL);
+		assert_int_equal(np_config_set(&cfg, "dask", "prefix", no_prefix[i], "f:1", NULL),
+				 -EINVAL);
+	}
+	assert_int_equal(np_config_set(&cfg, "dask", "prefix", "/a/..b/c..", "f:1", NULL), 0);
 	assert_int_equal(np_config_set(&cfg, "nccl", "version_min", "2.18", "f:1", NULL), 0);
 	assert_string_equal(cfg.nccl_version_min, "2.18");
 	for (const char *const *bad = (const char *const[]){ "", "2.", ".4", "2..4", "new",

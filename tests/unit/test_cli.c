@@ -130,7 +130,7 @@ static void test_help_and_version(void **state)
 		assert_non_null(strstr(text.data, "exit codes"));
 		assert_int_equal(strstr(text.data, "--force") != NULL,
 				 (v->bit & (NP_VERB_APPLY | NP_VERB_PLAN | NP_VERB_CHECK |
-					    NP_VERB_SELFTEST)) != 0);
+					    NP_VERB_SELFTEST | NP_VERB_REVERT)) != 0);
 		assert_non_null(v->run);
 		np_cli_done(&cli);
 	}

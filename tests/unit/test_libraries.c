@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "agent/libraries.h"
+#include "agent/nvlink.h"
 
 /* A good list of the brief ones; ' stands for " */
 static const char good[] =
@@ -245,9 +246,9 @@ static void what_nvml_says(void **state)
 		const char *members;
 		enum np_tri nvlink;
 	} cases[] = {
-		{ LOADED "'nvml': {'nvlink': true}", NP_TRI_YES },
-		{ LOADED "'nvml': {'nvlink': false}", NP_TRI_NO },
-		{ LOADED "'nvml': {'nvlink': null}", NP_TRI_UNKNOWN },
+		{ LOADED "'nvml': {'nvlink': true, 'gpus': []}", NP_TRI_YES },
+		{ LOADED "'nvml': {'nvlink': false, 'gpus': []}", NP_TRI_NO },
+		{ LOADED "'nvml': {'nvlink': null, 'gpus': []}", NP_TRI_UNKNOWN },
 		{ "'status': 'absent', 'code': 'nvml.no_library', 'message': 'm', 'nvml': null",
 		  NP_TRI_UNKNOWN },
 		{ "'status': 'unusable', 'code': 'nvml.failed', 'message': 'm', 'nvml': null",
@@ -256,10 +257,16 @@ static void what_nvml_says(void **state)
 	static const char *const bad[] = {
 		LOADED "'nvml': null",
 		LOADED "'nvml': {}",
-		LOADED "'nvml': {'nvlink': 1}",
-		LOADED "'nvml': {'nvlink': 'yes'}",
+		LOADED "'nvml': {'nvlink': 1, 'gpus': []}",
+		LOADED "'nvml': {'nvlink': 'yes', 'gpus': []}",
 		"'status': 'absent', 'code': 'nvml.no_library', 'message': 'm',"
-		" 'nvml': {'nvlink': true}",
+		" 'nvml': {'nvlink': true, 'gpus': []}",
+		LOADED "'nvml': {'nvlink': true}",
+		LOADED "'nvml': {'nvlink': true, 'gpus': [{'pci_address': 'a', 'peers': []}]}",
+		LOADED "'nvml': {'nvlink': true, 'gpus': ["
+		       "{'pci_address': 'a', 'active': -1, 'peers': []}]}",
+		LOADED "'nvml': {'nvlink': true, 'gpus': ["
+		       "{'pci_address': 'a', 'active': 1, 'peers': [{'pci_address': 'b'}]}]}",
 	};
 
 	(void)state;
@@ -276,6 +283,44 @@ static void what_nvml_says(void **state)
 	for (size_t i = 0; i < NP_ARRAY_SIZE(bad); i++)
 		if (take_with_nvml(bad[i]))
 			fail_msg("taken: %s", bad[i]);
+}
+
+static void nvlink_between_gpus(void **state)
+{
+	json_t *list = take_with_nvml(
+		LOADED "'nvml': {'nvlink': true, 'gpus': ["
+		       "{'pci_address': '0000:17:00.0', 'active': 12, 'peers': ["
+		       " {'pci_address': '0000:18:00.0', 'links': 12},"
+		       " {'pci_address': '0000:19:00.0', 'links': 0},"
+		       " {'pci_address': '0000:1a:00.0', 'links': null},"
+		       " {'pci_address': '0000:1b:00.0', 'links': 4294967296}]},"
+		       "{'pci_address': '0000:1a:00.0', 'active': null, 'peers': []}]}");
+	const char *why = NULL;
+
+	(void)state;
+	assert_non_null(list);
+	assert_int_equal(np_nvlink_active(list, "0000:17:00.0", &why), 12);
+	assert_null(why);
+	assert_int_equal(np_nvlink_active(list, "0000:1a:00.0", &why), -1);
+	assert_non_null(strstr(why, "does not tell"));
+	assert_int_equal(np_nvlink_active(list, "0000:19:00.0", &why), -1);
+	assert_non_null(strstr(why, "does not list"));
+	assert_int_equal(np_nvlink_between(list, "0000:17:00.0", "0000:18:00.0"), 12);
+	assert_int_equal(np_nvlink_between(list, "0000:17:00.0", "0000:19:00.0"), 0);
+	assert_int_equal(np_nvlink_between(list, "0000:17:00.0", "0000:1a:00.0"), -1);
+	assert_int_equal(np_nvlink_between(list, "0000:17:00.0", "0000:1b:00.0"), -1);
+	assert_int_equal(np_nvlink_between(list, "0000:1a:00.0", "0000:17:00.0"), -1);
+	assert_int_equal(np_nvlink_between(list, "0000:1c:00.0", "0000:17:00.0"), -1);
+	json_decref(list);
+
+	list = take_with_nvml("'status': 'absent', 'code': 'nvml.no_library', 'message': 'm m',"
+			      " 'nvml': null");
+	assert_int_equal(np_nvlink_active(list, "0000:17:00.0", &why), -1);
+	assert_string_equal(why, "m m");
+	json_decref(list);
+	assert_int_equal(np_nvlink_active(NULL, "0000:17:00.0", &why), -1);
+	assert_non_null(strstr(why, "not asked"));
+	assert_int_equal(np_nvlink_between(NULL, "0000:17:00.0", "0000:18:00.0"), -1);
 }
 
 static void nobody_to_ask(void **state)
@@ -307,6 +352,7 @@ int main(void)
 		cmocka_unit_test(versions_that_are_none),
 		cmocka_unit_test(a_standin_is_no_libgdrapi),
 		cmocka_unit_test(what_nvml_says),
+		cmocka_unit_test(nvlink_between_gpus),
 		cmocka_unit_test(nobody_to_ask),
 	};
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* NCCL's files where they would mislead: C3, C8, and homes that shadow /etc/nccl.conf. */
+/* NCCL's files where they would mislead: C3, C8, and homes that shadow /etc/nccl.conf; and
+ * UCX's modulefile in the place of its scripts. */
 #include "facts_build.h"
 
 #include "agent/judge.h"
@@ -34,16 +35,23 @@ static void set(struct scene *s, const char *section, const char *key, const cha
 		fail_msg("%s", s->err.message);
 }
 
-/* Is a file of that path planned? */
-static bool plans(struct scene *s, const char *path)
+/* The planned content of a file, "(removed)", or NULL: it stays as it is. */
+static const char *planned(struct scene *s, const char *path)
 {
 	np_actions_done(&s->actions);
-	if (np_plan_make(&s->cfg, &s->facts, NP_PLAN_FILES, &s->actions, &s->err) < 0)
+	if (np_config_finish(&s->cfg, &s->err) < 0 ||
+	    np_plan_make(&s->cfg, &s->facts, NP_PLAN_FILES, &s->actions, &s->err) < 0)
 		fail_msg("%s", s->err.message);
 	for (size_t i = 0; i < s->actions.n; i++)
 		if (strcmp(s->actions.v[i].path, path) == 0)
-			return true;
-	return false;
+			return s->actions.v[i].has_new ? s->actions.v[i].new_content.data :
+							 "(removed)";
+	return NULL;
+}
+
+static bool plans(struct scene *s, const char *path)
+{
+	return planned(s, path);
 }
 
 static const struct np_check *judge(struct scene *s, const char *code)
@@ -179,13 +187,42 @@ static void test_tcp(void **state)
 	end(&s);
 }
 
+#define SH  "/etc/profile.d/nodeprep-ucx.sh"
+#define ENV "/etc/nodeprep/ucx.env"
+
+/* In the place of the scripts, which go as soon as it can come. */
+static void test_modulefile(void **state)
+{
+	struct scene s;
+
+	(void)state;
+	begin(&s);
+	set(&s, "ucx", "modulefile", "/m/ucx.lua");
+	fb_file(&s.facts, NP_ROLE_MODULEFILE, "/m/ucx.lua", NULL, NULL);
+	fb_file(&s.facts, NP_ROLE_MODULEFILE_OLD, "/old/ucx", NULL, NULL);
+	present(&s, NP_ROLE_PROFILE_SH, "old\n");
+	present(&s, NP_ROLE_MODULEFILE_OLD, "old\n");
+	assert_non_null(strstr(planned(&s, "/m/ucx.lua"), "default(\"UCX_TLS\", \"rc,"));
+	assert_non_null(strstr(planned(&s, ENV), "# The same as a modulefile: /m/ucx.lua\n"));
+	assert_string_equal(planned(&s, SH), "(removed)");
+	assert_null(planned(&s, "/etc/profile.d/nodeprep-ucx.csh"));
+	assert_string_equal(planned(&s, "/old/ucx"), "(removed)");
+	file(&s, NP_ROLE_MODULEFILE)->status = NP_TARGET_REFUSED;
+	assert_null(planned(&s, "/m/ucx.lua"));
+	assert_null(planned(&s, SH));
+	assert_null(planned(&s, "/old/ucx"));
+	present(&s, NP_ROLE_MODULEFILE, "old\n");
+	set(&s, "ucx", "profile", "off");
+	assert_string_equal(planned(&s, "/m/ucx.lua"), "(removed)");
+	end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_no_such_interface),
-		cmocka_unit_test(test_shared_home),
-		cmocka_unit_test(test_shadowed),
-		cmocka_unit_test(test_tcp),
+		cmocka_unit_test(test_no_such_interface), cmocka_unit_test(test_shared_home),
+		cmocka_unit_test(test_shadowed),	  cmocka_unit_test(test_tcp),
+		cmocka_unit_test(test_modulefile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -270,9 +270,9 @@ static void test_show(void **state)
 	assert_int_equal(np_strv_add(&cfg.users, "m\xfcller"), 0);
 	r.show = json_object();
 	for (size_t i = 0; np_show_nouns[i]; i++)
-		assert_int_equal(np_show_add(r.show, np_show_nouns[i], &cfg, &facts),
+		assert_int_equal(np_show_add(r.show, np_show_nouns[i], &cfg, &facts, NULL),
 				 np_streq(np_show_nouns[i], "libraries") ? -EINVAL : 0);
-	assert_int_equal(np_show_add(r.show, "nonsense", &cfg, &facts), -EINVAL);
+	assert_int_equal(np_show_add(r.show, "nonsense", &cfg, &facts, NULL), -EINVAL);
 	text_says(&r, false, "# ports\nmlx5_0:1\n\tstate:          ACTIVE\n", true);
 	text_says(&r, false, "rate:           " FB_EDR "\n", true);
 	text_says(&r, false, "rate:           unknown\n", true);

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /* The engine of two processes, with host memory over shared memory: what GPU memory over
  * cuda_ipc uses, less the GPU. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
 #include "base/child.h"
+#include "selftest/gpu_mem.h"
 #include "selftest/ucp_flow.h"
 #include "selftest/ucp_pair.h"
 
@@ -91,6 +95,16 @@ static int die(struct np_ucp_pair *pair, const struct np_ucp_order *order)
 	(void)pair;
 	(void)order;
 	_exit(3);
+}
+
+/* By a signal, wherever it is by then. */
+static int be_killed(struct np_ucp_pair *pair, const struct np_ucp_order *order)
+{
+	const struct itimerval soon = { .it_value.tv_usec = 250000 };
+
+	signal(SIGVTALRM, SIG_DFL);
+	setitimer(ITIMER_VIRTUAL, &soon, NULL);
+	return serve(pair, order);
 }
 
 static int refuse(struct np_ucp_pair *pair, const struct np_ucp_order *order)
@@ -215,6 +229,11 @@ static void the_other_process_ends(void **state)
 	assert_int_equal(prove(serve_and_die, false, &result, &err), -EPIPE);
 	assert_string_equal(err.code, "selftest.peer_died");
 	assert_true(result.n_sizes > 0 && result.n_sizes < 5);
+	/* in the middle of a flow, most likely */
+	assert_int_equal(prove(be_killed, true, &result, &err), -EPIPE);
+	assert_string_equal(err.code, "selftest.peer_died");
+	assert_true(result.n_sizes < 14);
+	assert_true(err.hint[0]);
 }
 
 static void the_other_process_refuses(void **state)
@@ -243,6 +262,87 @@ static void wrong_bytes_in_either_process(void **state)
 #endif
 	assert_int_equal(prove(other_base, false, &result, &err), -EBADMSG);
 	assert_string_equal(err.code, "selftest.data_corrupt");
+}
+
+/* ---- memory of a GPU, played by the fake libcuda (tests/fake) ---- */
+
+static struct np_gpu_set gpus;
+
+/* Beside this program's folder; what is loaded once is found by its name. */
+static void load_fake(void)
+{
+	char path[4096];
+	ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - 64);
+	char *slash;
+
+	assert_true(len > 0);
+	path[len] = '\0';
+	slash = strrchr(path, '/');
+	strcpy(slash, "/../fake/libcuda.so.1");
+	if (!dlopen(path, RTLD_NOW))
+		fail_msg("%s", dlerror());
+}
+
+/* What the engine of one process makes of @plays over that memory. */
+static int prove_on_gpu(const char *rung, const char *plays, const char *hook,
+			struct np_rung_result *result, struct np_err *err)
+{
+	const struct np_rung_options options = { .force = true };
+	struct np_ucp_order order = { .deadline_ms = np_now_ms() + 60000 };
+	np_auto_rung_report struct np_rung_report report = { 0 };
+	struct np_ucp_spec spec = spec_of(&order);
+	struct np_gpu_mem mem;
+	int ret;
+
+	setenv("FAKE_CUDA", "gpus=1", 1);
+	assert_int_equal(np_gpu_set_open(rung, &options, &gpus, &report, err), 1);
+	assert_int_equal(np_gpu_retain(&gpus, &gpus.v[0], err), 0);
+	np_gpu_mem_init(&mem, &gpus, &gpus.v[0]);
+	/* the fake's memory is the host's, and this UCX has no CUDA */
+	mem.ops.type = UCS_MEMORY_TYPE_HOST;
+	spec.rung = rung;
+	spec.mem = &mem.ops;
+	setenv("FAKE_CUDA", plays, 1);
+	if (hook)
+		setenv("NP_TEST_CORRUPT", hook, 1);
+	memset(result, 0, sizeof(*result));
+	ret = np_ucp_prove(&spec, result, err);
+	unsetenv("NP_TEST_CORRUPT");
+	np_gpu_release(&gpus, &gpus.v[0]);
+	np_gpu_set_done(&gpus);
+	return ret;
+}
+
+static void wrong_bytes_from_a_gpu(void **state)
+{
+	static const char *const rungs[] = { "cuda_copy", "cuda_ipc", "gdr_copy" };
+	struct np_rung_result result;
+	struct np_err err;
+
+	(void)state;
+	load_fake();
+	for (size_t i = 0; i < NP_ARRAY_SIZE(rungs); i++) {
+		char plays[32];
+
+		/* the copy from the GPU; the fake counts on from run to run */
+		snprintf(plays, sizeof(plays), "corrupt=%zu", 300 * (i + 1));
+		if (prove_on_gpu(rungs[i], plays, NULL, &result, &err) != -EBADMSG)
+			fail_msg("%s", rungs[i]);
+		assert_string_equal(err.code, "selftest.data_corrupt");
+#ifdef NP_TEST_HOOKS
+		/* the message */
+		assert_int_equal(prove_on_gpu(rungs[i], "gpus=1", "20", &result, &err), -EBADMSG);
+		assert_string_equal(err.code, "selftest.data_corrupt");
+		assert_non_null(strstr(err.message, "message 20 (8 B)"));
+		/* and what brought it is named */
+		assert_non_null(strstr(result.transport, "/memory"));
+#endif
+	}
+	assert_int_equal(prove_on_gpu("cuda_copy", "gpus=1", NULL, &result, &err), 0);
+	assert_int_equal(result.n_sizes, 5);
+	assert_int_equal(prove_on_gpu("cuda_copy", "fail=cuMemcpyHtoD_v2:214", NULL, &result, &err),
+			 -EIO);
+	assert_string_equal(err.code, "cuda.ecc");
 }
 
 /* What must carry and does not is another transport. */
@@ -276,6 +376,8 @@ int main(void)
 		cmocka_unit_test(the_other_process_refuses),
 		cmocka_unit_test(wrong_bytes_in_either_process),
 		cmocka_unit_test(the_carrier_is_asked_for),
+		/* the last one: who has used CUDA forks no more */
+		cmocka_unit_test(wrong_bytes_from_a_gpu),
 	};
 
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);

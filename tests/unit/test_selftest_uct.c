@@ -131,11 +131,10 @@ static void what_is_not_there(void **state)
 
 static void another_version_is_not_touched(void **state)
 {
-	unsigned int major = 0, minor = 0;
+	const unsigned int major = UCP_API_MAJOR, minor = UCP_API_MINOR;
 	struct np_err err;
 
 	(void)state;
-	assert_int_equal(sscanf(np_ucx_built_against(), "%u.%u", &major, &minor), 2);
 	assert_int_equal(np_uct_usable(major, minor, 0, true, &err), 0);
 	assert_int_equal(np_uct_usable(major, minor, 7, true, &err), 0);
 	assert_int_equal(np_uct_usable(major, minor + 10, 1, true, &err), 1);

@@ -331,19 +331,6 @@ static void test_init_refuses(void **state)
 	assert_int_equal(np_target_file_init_image(&f, "img", "/etc/x"), -EINVAL);
 }
 
-static void test_network_fs(void **state)
-{
-	(void)state;
-	assert_true(np_target_fs_is_network(0x6969));	   /* NFS */
-	assert_true(np_target_fs_is_network(0x0bd00bd0));  /* Lustre */
-	assert_true(np_target_fs_is_network(0x47504653));  /* GPFS */
-	assert_true(np_target_fs_is_network(0x19830326));  /* BeeGFS */
-	assert_true(np_target_fs_is_network(0xff534d42));  /* CIFS */
-	assert_false(np_target_fs_is_network(0x01021994)); /* tmpfs */
-	assert_false(np_target_fs_is_network(0xef53));	   /* ext4 */
-	assert_false(np_target_fs_is_network(0x65735546)); /* FUSE: may be anything */
-}
-
 /* ---- /etc and images ---- */
 
 static void init_etc(struct world *w, const char *path)
@@ -474,7 +461,6 @@ int main(void)
 		TEST(test_foreign_home),
 		TEST(test_closed_home),
 		TEST(test_init_refuses),
-		TEST(test_network_fs),
 		TEST(test_etc),
 		TEST(test_etc_link),
 		TEST(test_image),

@@ -203,7 +203,7 @@ static void test_render(void **state)
 					 "\tUCX_TLS='rc,tcp'\n\texport UCX_TLS\nfi\n"));
 	assert_int_equal(np_ucx_render_csh(&env, &out), 0);
 	assert_non_null(strstr(out.data, "\nif ( ! $?UCX_TLS ) setenv UCX_TLS 'rc,tcp'\n"));
-	assert_int_equal(np_ucx_render_env(&env, &out), 0);
+	assert_int_equal(np_ucx_render_env(&env, NULL, &out), 0);
 	assert_non_null(strstr(out.data, "\nUCX_TLS=rc,tcp\n"));
 	assert_null(strchr(out.data, '\''));
 	assert_int_equal(np_ucx_render_sh(&empty, &out), 0);
@@ -227,9 +227,81 @@ static void test_render_refuses(void **state)
 
 		assert_int_equal(np_ucx_render_sh(&env, &out), -EINVAL);
 		assert_int_equal(np_ucx_render_csh(&env, &out), -EINVAL);
-		assert_int_equal(np_ucx_render_env(&env, &out), -EINVAL);
+		assert_int_equal(np_ucx_render_env(&env, NULL, &out), -EINVAL);
 		assert_null(out.data);
 	}
+}
+
+static void test_modulefile(void **state)
+{
+	char value[] = "rc,tcp";
+	struct np_env_var var = { .name = "UCX_TLS", .value = value };
+	struct np_env env = { .v = &var, .n = 1 };
+	np_auto_buf struct np_buf out = { 0 };
+
+	(void)state;
+	assert_int_equal(np_ucx_render_modulefile(&env, "/m/ucx", &out), 0);
+	/* without that line neither tool takes the file for one of its own */
+	assert_true(np_starts_with(out.data, "#%Module1.0\n"));
+	assert_true(np_ucx_is_ours(out.data));
+	assert_non_null(strstr(out.data, "\nif { ![info exists env(UCX_TLS)] || $env(UCX_TLS) eq "
+					 "\"rc,tcp\" } {\n\tsetenv UCX_TLS \"rc,tcp\"\n}\n"));
+	assert_int_equal(np_ucx_render_modulefile(&env, "/m/ucx.lua", &out), 0);
+	assert_true(np_ucx_is_ours(out.data));
+	assert_non_null(strstr(out.data, "\ndefault(\"UCX_TLS\", \"rc,tcp\")\n"));
+	assert_false(np_ucx_modulefile_is_lua(".lua"));
+	assert_false(np_ucx_is_ours("#%Module1.0\n# of the site, once Written by nodeprep\n"));
+}
+
+/* Where it was written, in the file that is always there with it. */
+static void test_modulefile_is_remembered(void **state)
+{
+	struct np_env env = { 0 };
+	np_auto_buf struct np_buf out = { 0 };
+	_cleanup_free_ char *path = NULL, *none = NULL;
+
+	(void)state;
+	assert_int_equal(np_ucx_render_env(&env, "/m/ucx.lua", &out), 0);
+	path = np_ucx_env_modulefile(out.data, out.len);
+	assert_string_equal(path, "/m/ucx.lua");
+	assert_int_equal(np_ucx_render_env(&env, NULL, &out), 0);
+	none = np_ucx_env_modulefile(out.data, out.len);
+	assert_null(none);
+	/* nothing that the key would not take */
+	none = np_ucx_env_modulefile("# The same as a modulefile: ../x\n", 33);
+	assert_null(none);
+}
+
+static void test_modulefile_path(void **state)
+{
+	static const char *const good[] = { "/etc/modulefiles/ucx", "/a.lua", "/a/b-1.2+c=d,e/f",
+					    "/etc/nodeprep/modulefiles/ucx",
+					    "/etc/profile.d/modules/ucx" },
+				 *const bad[] = {
+					 "", "ucx", "/", "/a/", "/a b", "/a/.x", "/a/../b",
+					 "/a/./b", "/a//b", "/a'b", "/.lua", "/a\nb",
+					 /* read by others, or nodeprep's own */
+					 "/etc/nccl.conf", "/etc/profile.d/nodeprep-ucx.sh",
+					 "/etc/nodeprep/ucx.env", "/etc/nodeprep/conf.d/x.conf",
+					 "/etc/modprobe.d/nodeprep.conf",
+					 "/etc/security/limits.d/x.conf", "/etc/dask/nodeprep.yaml",
+					 "/var/lib/nodeprep/journal.json", "/proc/self/x", "/dev/x"
+				 };
+	char longest[NP_UCX_MODULEFILE_MAX + 2];
+
+	(void)state;
+	for (size_t i = 0; i < NP_ARRAY_SIZE(good); i++)
+		if (!np_ucx_modulefile_ok(good[i]))
+			fail_msg("\"%s\" is refused", good[i]);
+	for (size_t i = 0; i < NP_ARRAY_SIZE(bad); i++)
+		if (np_ucx_modulefile_ok(bad[i]))
+			fail_msg("\"%s\" is taken", bad[i]);
+	memset(longest, 'a', sizeof(longest));
+	longest[0] = '/';
+	longest[NP_UCX_MODULEFILE_MAX + 1] = '\0';
+	assert_false(np_ucx_modulefile_ok(longest));
+	longest[NP_UCX_MODULEFILE_MAX] = '\0';
+	assert_true(np_ucx_modulefile_ok(longest));
 }
 
 int main(void)
@@ -243,6 +315,9 @@ int main(void)
 		cmocka_unit_test(test_parse),
 		cmocka_unit_test(test_render),
 		cmocka_unit_test(test_render_refuses),
+		cmocka_unit_test(test_modulefile),
+		cmocka_unit_test(test_modulefile_is_remembered),
+		cmocka_unit_test(test_modulefile_path),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,6 +45,7 @@ printf '[selftest]\nmin_bandwidth_MBps.%s = 1\n' verbs rc >/etc/nodeprep/nodepre
 title "1. One command makes it ready, and moves data to prove it"
 run 0 nodeprep apply --ip 10.0.0.50/24 --timeout 90
 has "netdev.address_add: 10.0.0.50/24"
+has "ok      selftest umad mlx5_0:1"
 has "ok      selftest verbs mlx5_0:1"
 has "ok      selftest rc mlx5_0:1"
 has "nodeprep apply: ready"

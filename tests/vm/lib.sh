@@ -91,6 +91,24 @@ said_once() {
 		--arg t "$1" --arg m "$2"
 }
 
+# ---- one rung by the self-test's own program ----
+SELFTEST=/usr/libexec/nodeprep/nodeprep-selftest
+AS=() # what to run it by
+# rung CODE RUNG ARGUMENTS...: runs it, shows its entries, insists on the exit code; the
+# document is then in $WORK/json.
+rung() {
+	local want=$1 code=0
+	shift
+	echo "\$ nodeprep-selftest $*"
+	"${AS[@]}" "$SELFTEST" "$@" --timeout-ms 90000 >"$WORK/json" 2>"$WORK/err" || code=$?
+	jq -rc '.selftest[] | "  \(.status) \(.device) \(.code): \(.message) [\(.transport)] \(.sizes | map([.size_bytes, .latency_us, .bandwidth_MBps])) \(.counters // "")"' "$WORK/json" || cat "$WORK/json"
+	cat "$WORK/err"
+	[ "$code" = "$want" ] || fail "exit $code, not $want: $*"
+}
+# code_is CODE STATUS: of its only entry; message_has TEXT
+code_is() { holds '.selftest | length == 1 and .[0].code == $c and .[0].status == $s' --arg c "$1" --arg s "$2"; }
+message_has() { holds '.selftest[0].message | contains($m)' --arg m "$1"; }
+
 # wait_for SECONDS COMMAND...: until it succeeds.
 wait_for() {
 	local until=$((SECONDS + $1))

@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2016 # jq and bash -c have their own $
 # SPDX-License-Identifier: MIT
-# The guide's job from a bare boot: apply loads what is missing, gives ib0 its address, the port is ACTIVE, data
-# moves over rc and tcp. A second apply finds nothing to do.
+# The guide's job from a bare boot: apply loads what is missing, gives ib0 its address, the port is ACTIVE and
+# answers management, data moves over rc and tcp. A second apply finds nothing to do.
 # boot: bare
 # seconds: 240
 # hw: yes
@@ -20,6 +20,7 @@ nodeprep_json 0 apply --ip "$IP" "${PATIENT[@]}"
 [ "$HW" = 1 ] || holds '[.actions[] | select(.id == "module.load" and .status == "done") | .target] | contains(["ib_ipoib", "ib_umad"])'
 [ "$HW" = 1 ] || holds '.changed and any(.actions[]; .id == "netdev.address_add" and .status == "done")'
 holds '.ready'
+[ "$HW" = 1 ] || rung_is umad ok
 rung_is rc ok
 rung_is tcp ok
 holds 'any(.checks[]; .target == $ca + ":1" and .status == "ok" and (.message | startswith("ACTIVE, LinkUp")))' --arg ca "$CA"

@@ -1,10 +1,10 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
-# Three HCAs, two addresses: each netdev gets its own, lists are in natural order (mlx5_1
-# before mlx5_10), a degraded link is named, and where mlx5_10 is kept out the exact form of
-# mlx5_1 is written (C2).
+# Three HCAs, two addresses: each netdev gets its own, data moves on each HCA and from one to
+# the next, lists are in natural order (mlx5_1 before mlx5_10), a degraded link is named, and
+# where mlx5_10 is kept out the exact form of mlx5_1 is written (C2).
 # boot: rungs
-# seconds: 240
+# seconds: 360
 # hw: no, it needs HCAs of these names
 
 # shellcheck source=/dev/null
@@ -16,6 +16,7 @@ nodeprep_json 0 apply --ip ib0=10.0.0.50/24 --ip ib1=10.0.1.50/24 "${PATIENT[@]}
 ip addr show ib0 | grep -q "inet 10.0.0.50/24" || fail "ib0 lacks its address"
 ip addr show ib1 | grep -q "inet 10.0.1.50/24" || fail "ib1 lacks its address"
 holds '[.selftest[] | select(.rung == "rc" and .status == "ok") | .device] == ["mlx5_0:1", "mlx5_1:1", "mlx5_10:1"]'
+holds '[.selftest[] | select(.rung == "verbs" and .status == "ok") | .device] == ["mlx5_0:1", "mlx5_0:1-mlx5_1:1", "mlx5_1:1", "mlx5_1:1-mlx5_10:1", "mlx5_10:1", "mlx5_10:1-mlx5_0:1"]'
 must 0 cat /etc/nodeprep/ucx.env
 grep -q "mlx5_0:1,mlx5_1:1,mlx5_10:1,ib0" "$WORK/out" || fail "not in natural order"
 

@@ -24,6 +24,9 @@ struct softib {
 	u16 width;     /* enum ib_port_width */
 	u16 speed;     /* enum ib_port_speed */
 	u8 phys_state; /* 0: as the state implies */
+	u32 smi_index; /* of queue pair 0; 0: none */
+	u16 corrupt;   /* each so many large packets that are sent lose a bit; 0: none */
+	atomic_t large_packets;
 	struct platform_device *parent;
 	struct dentry *dir;
 	atomic64_t xmit_packets, rcv_packets, xmit_bytes, rcv_bytes;
@@ -31,11 +34,10 @@ struct softib {
 
 #define SOFTIB_SLOTS   64
 #define SOFTIB_SM_SLOT 0xffff /* stands for the subnet manager in an address */
+#define SOFTIB_NO_SLOT 0xfffe /* for a lid that nobody has */
 #define SOFTIB_SM_LID  1
 #define SOFTIB_PKEYS   16
-
-/* All of InfiniBand but QP0: rxe has no place for it, so no SMPs. */
-#define SOFTIB_CORE_CAPS (RDMA_CORE_PORT_IBA_IB & ~RDMA_CORE_CAP_IB_SMI)
+#define SOFTIB_LARGE   1024 /* bytes of a packet that may be corrupted */
 
 /* softib_fabric.c: who is where. _get gives a reference on the ib_device, or NULL. */
 int softib_join(struct rxe_dev *rxe);
@@ -71,7 +73,12 @@ void softib_knobs_remove(struct rxe_dev *rxe);
 void softib_knobs_init(void);
 void softib_knobs_exit(void);
 
-/* softib_pma.c: the performance counters of the port */
+/* softib_sma.c: subnet management by queue pair 0 */
+u32 softib_core_caps(void);
+int softib_sma_answer(struct rxe_dev *rxe, const struct ib_mad *in, struct ib_mad *out);
+bool softib_sm_answer(u8 *mad);
+
+/* softib_pma.c: the performance counters of the port, and the way of a MAD to its agent */
 int softib_process_mad(struct ib_device *dev, int flags, u32 port_num, const struct ib_wc *wc,
 		       const struct ib_grh *grh, const struct ib_mad *in, struct ib_mad *out,
 		       size_t *out_size, u16 *out_pkey_index);

@@ -108,10 +108,30 @@ bool softib_is_active(struct rxe_dev *rxe)
 	return READ_ONCE(rxe->port.attr.state) == IB_PORT_ACTIVE;
 }
 
+/* Subnet management needs no more than a link (IBTA 7.2.7). */
+static bool carries(struct rxe_dev *rxe, struct rxe_qp *qp)
+{
+	if (qp_type(qp) == IB_QPT_SMI)
+		return READ_ONCE(rxe->port.attr.state) != IB_PORT_DOWN;
+	return softib_is_active(rxe);
+}
+
 static void count(atomic64_t *packets, atomic64_t *bytes, struct rxe_pkt_info *pkt)
 {
 	atomic64_inc(packets);
 	atomic64_add(pkt->paylen, bytes);
+}
+
+/* Breaks a bit of user data, in the middle of a packet and so behind all headers. Whoever sends
+ * it again sends it whole: the packet is a copy of what is in memory. */
+static void corrupt(struct rxe_dev *rxe, struct rxe_qp *qp, struct rxe_pkt_info *pkt)
+{
+	u16 each = READ_ONCE(rxe->softib.corrupt);
+
+	if (!each || qp_type(qp) != IB_QPT_RC || pkt->paylen < SOFTIB_LARGE ||
+	    atomic_inc_return(&rxe->softib.large_packets) % each)
+		return;
+	((u8 *)payload_addr(pkt))[payload_size(pkt) / 2] ^= 0x10;
 }
 
 /* Hands @skb to @to, whose reference goes with it. rxe_rcv expects what a UDP socket
@@ -156,11 +176,17 @@ static bool ask_sm(struct rxe_dev *rxe, struct rxe_qp *qp, struct sk_buff *skb,
 	struct ipv6hdr *ip = ipv6_hdr(skb);
 	u8 *mad = payload_addr(pkt);
 
-	if (!softib_sa_is_on() || qp_type(qp) != IB_QPT_GSI ||
-	    payload_size(pkt) < IB_MGMT_MAD_SIZE || mad[1] != IB_MGMT_CLASS_SUBN_ADM ||
-	    (mad[3] & IB_MGMT_METHOD_RESP))
+	if (!softib_sa_is_on() || payload_size(pkt) < IB_MGMT_MAD_SIZE)
 		return false;
-	softib_sa_answer(rxe, mad);
+	if (qp_type(qp) == IB_QPT_SMI) {
+		if (!softib_sm_answer(mad))
+			return false;
+	} else if (qp_type(qp) != IB_QPT_GSI || mad[1] != IB_MGMT_CLASS_SUBN_ADM ||
+		   (mad[3] & IB_MGMT_METHOD_RESP)) {
+		return false;
+	} else {
+		softib_sa_answer(rxe, mad);
+	}
 	swap(ip->saddr, ip->daddr);
 	return true;
 }
@@ -172,9 +198,10 @@ int softib_transmit(struct rxe_dev *rxe, struct rxe_qp *qp, struct sk_buff *skb,
 	unsigned int slot = softib_slot_of(&ipv6_hdr(skb)->daddr);
 	struct rxe_dev *to;
 
-	if (!softib_is_active(rxe))
+	if (!carries(rxe, qp))
 		goto drop;
 	count(&rxe->softib.xmit_packets, &rxe->softib.xmit_bytes, pkt);
+	corrupt(rxe, qp, pkt);
 	if (ipv6_hdr(skb)->daddr.s6_addr[0] == 0xff) {
 		multicast(rxe, skb, pkt);
 		return 0;
@@ -187,7 +214,7 @@ int softib_transmit(struct rxe_dev *rxe, struct rxe_qp *qp, struct sk_buff *skb,
 	to = softib_get_slot(slot);
 	if (!to)
 		goto drop;
-	if (!softib_is_active(to)) {
+	if (!carries(to, qp)) {
 		ib_device_put(&to->ib_dev);
 		goto drop;
 	}

@@ -5,6 +5,7 @@
  *   lid sm_lid  numbers
  *   width       1X 2X 4X 8X 12X
  *   speed       SDR DDR QDR FDR10 FDR EDR HDR NDR
+ *   corrupt     number: each so many large packets lose a bit
  * Also: netdevs that refuse connected mode, as Enhanced IPoIB does. */
 #include <linux/debugfs.h>
 #include <linux/if_arp.h>
@@ -113,6 +114,17 @@ static void set_speed(struct rxe_dev *rxe, u16 value)
 	softib_retrain(rxe);
 }
 
+static u16 get_corrupt(struct rxe_dev *rxe)
+{
+	return rxe->softib.corrupt;
+}
+
+static void set_corrupt(struct rxe_dev *rxe, u16 value)
+{
+	atomic_set(&rxe->softib.large_packets, 0);
+	WRITE_ONCE(rxe->softib.corrupt, value);
+}
+
 static const struct knob {
 	const char *name;
 	const struct word *words; /* NULL: a number */
@@ -125,6 +137,7 @@ static const struct knob {
 	{ "sm_lid", NULL, get_sm_lid, set_sm_lid },
 	{ "width", width_words, get_width, set_width },
 	{ "speed", speed_words, get_speed, set_speed },
+	{ "corrupt", NULL, get_corrupt, set_corrupt },
 };
 
 static const struct knob *knob_of(struct file *file)

@@ -39,6 +39,9 @@ int softib_process_mad(struct ib_device *dev, int flags, u32 port_num, const str
 	struct rxe_dev *rxe = to_rdev(dev);
 	u8 *data = (u8 *)out + 64; /* where PMA attributes start */
 
+	if (in->mad_hdr.mgmt_class == IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE ||
+	    in->mad_hdr.mgmt_class == IB_MGMT_CLASS_SUBN_LID_ROUTED)
+		return softib_sma_answer(rxe, in, out);
 	if (in->mad_hdr.mgmt_class != IB_MGMT_CLASS_PERF_MGMT ||
 	    in->mad_hdr.method != IB_MGMT_METHOD_GET)
 		return IB_MAD_RESULT_SUCCESS;

@@ -45,7 +45,9 @@ void softib_init_av(struct rxe_dev *rxe, struct rdma_ah_attr *attr, struct rxe_a
 		softib_gid_of(SOFTIB_SM_SLOT, &dgid);
 	} else {
 		to = softib_get_lid(dlid);
-		if (to) {
+		if (!to) {
+			softib_gid_of(SOFTIB_NO_SLOT, &dgid);
+		} else {
 			softib_gid_of(to->softib.slot, &dgid);
 			ib_device_put(&to->ib_dev);
 		}

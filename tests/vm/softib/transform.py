@@ -85,7 +85,7 @@ def main():
 
     # the port
     change("rxe_verbs.c", ("return IB_LINK_LAYER_ETHERNET;", "return IB_LINK_LAYER_INFINIBAND;"),
-           ("RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP", "SOFTIB_CORE_CAPS"),
+           ("RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP", "softib_core_caps()"),
            ("err = ib_device_set_netdev(&rxe->ib_dev, rxe->ndev, 1);", "err = 0;"),
            ('node_desc, "rxe",', 'node_desc, "node01 softib",'),
            ("	&dev_attr_parent.attr,\n", "	&dev_attr_parent.attr,\n	SOFTIB_ATTRS,\n"),
@@ -93,6 +93,31 @@ def main():
            ("	.query_port = rxe_query_port,\n", ""))
     change_span("rxe_verbs.c", "static int rxe_query_port(", "static int rxe_query_pkey(", "")
     change_span("rxe_verbs.c", "static int rxe_query_pkey(", "static int rxe_modify_device(", "")
+
+    # queue pair 0: one more for datagrams, as queue pair 1 is
+    for name in ("rxe_recv.c", "rxe_req.c", "rxe_resp.c"):
+        change(name, ("	case IB_QPT_GSI:\n", "	case IB_QPT_SMI:\n	case IB_QPT_GSI:\n"))
+    for name in ("rxe_resp.c", "rxe_verbs.c"):
+        text = read(name)
+        text, found = re.subn(r"if \(qp_type\(qp\) == IB_QPT_UD \|\|\n(\s*)qp_type\(qp\) == IB_QPT_GSI\)",
+                              r"if (qp_type(qp) == IB_QPT_UD || qp_type(qp) == IB_QPT_SMI ||\n"
+                              r"\1qp_type(qp) == IB_QPT_GSI)", text)
+        if found != 1:
+            fail(name, "if (qp_type(qp) == IB_QPT_UD || qp_type(qp) == IB_QPT_GSI)")
+        write(name, text)
+    change("rxe_opcode.c", ("			[IB_QPT_GSI]	= WR_INLINE_MASK | WR_SEND_MASK,\n",
+                            "			[IB_QPT_SMI]	= WR_INLINE_MASK | WR_SEND_MASK,\n"
+                            "			[IB_QPT_GSI]	= WR_INLINE_MASK | WR_SEND_MASK,\n", 2))
+    change("rxe_qp.c", ("	case IB_QPT_GSI:\n	case IB_QPT_RC:\n",
+                        "	case IB_QPT_SMI:\n	case IB_QPT_GSI:\n	case IB_QPT_RC:\n"),
+           ("	case IB_QPT_GSI:\n		qp->ibqp.qp_num		= 1;\n",
+            "	case IB_QPT_SMI:\n		qp->ibqp.qp_num		= 0;\n"
+            "		rxe->softib.smi_index	= qpn;\n		qp->attr.port_num	= init->port_num;\n"
+            "		break;\n\n"
+            "	case IB_QPT_GSI:\n		qp->ibqp.qp_num		= 1;\n"))
+    change("rxe_recv.c", ("	if (unlikely(qpn == 0))\n		goto err1;\n\n", ""),
+           ("index = (qpn == 1) ? port->qp_gsi_index : qpn;",
+            "index = qpn == 0 ? rxe->softib.smi_index : qpn == 1 ? port->qp_gsi_index : qpn;"))
 
     # a received message: a GRH only where the sender used one, and the source LID
     change("rxe_resp.c",
