@@ -18,7 +18,8 @@
 #define UNDO  (OBSERVE | FILES | NP_CAP(MKNOD))
 
 /* Modules with the kernel's word on them (SYSLOG), and ARP by a packet socket. */
-#define CHANGE (UNDO | NP_CAP(SYS_MODULE) | NP_CAP(SYSLOG) | NP_CAP(NET_RAW))
+#define LOAD   (NP_CAP(SYS_MODULE) | NP_CAP(SYSLOG))
+#define CHANGE (UNDO | LOAD | NP_CAP(NET_RAW))
 
 #define EVERYTHING UINT64_MAX
 
@@ -51,9 +52,15 @@ void np_privileges_configured(const struct np_cli *cli)
 		np_caps_keep(needed(cli));
 }
 
-void np_privileges_settle(void)
+void np_privileges_settle(const struct np_actions *done)
 {
-	np_caps_keep(UNDO);
+	uint64_t keep = UNDO;
+
+	/* of a killed revert that the run went on with: taking that back loads it again */
+	for (size_t i = 0; i < done->n; i++)
+		if (done->v[i].kind == NP_ACTION_MODULE && !done->v[i].to_value)
+			keep |= LOAD;
+	np_caps_keep(keep);
 }
 
 void np_privileges_end(void)

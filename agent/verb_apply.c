@@ -483,7 +483,7 @@ int np_verb_apply(const struct np_cli *cli, struct np_config *cfg, struct np_res
 	if (r == 0)
 		r = converge(&ap);
 	if (r == 0)
-		np_privileges_settle();
+		np_privileges_settle(&result->actions);
 	r = r < 0 ? roll_back(&ap) : finish(&ap, cli);
 	np_netlink_close(&ap.nl);
 	np_run_done(&ap.run);
