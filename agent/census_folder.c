@@ -148,20 +148,6 @@ static bool is_ours(const char *name)
 
 /* ---- the file behind a name ---- */
 
-static const char *kind_of(mode_t mode)
-{
-	switch (mode & S_IFMT) {
-	case S_IFDIR:
-		return "a directory";
-	case S_IFIFO:
-		return "a FIFO";
-	case S_IFSOCK:
-		return "a socket";
-	default:
-		return "a device";
-	}
-}
-
 bool np_census_is_roots(const char *path, uid_t *owner)
 {
 	char part[PATH_MAX];
@@ -265,7 +251,7 @@ static void look_at(const struct np_census_walk *w, int folder, const char *wher
 		s->size = (uint64_t)st.st_size;
 		return;
 	}
-	snprintf(s->problem, sizeof(s->problem), "%s", kind_of(st.st_mode));
+	snprintf(s->problem, sizeof(s->problem), "%s", np_file_kind(st.st_mode));
 	s->damaged = true;
 	close(s->fd);
 	s->fd = -1;

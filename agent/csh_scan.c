@@ -7,7 +7,6 @@
 #include "agent/csh_word.h"
 
 #define STEPS_MAX   10000
-#define DEPTH_MAX   10
 #define NESTING_MAX 64
 
 /* ---- lines ---- */
@@ -272,23 +271,14 @@ static void block(struct np_sh_text *t, enum np_sh_mode mode, const char *const 
 	}
 }
 
+static void whole_file(struct np_sh_text *t, enum np_sh_mode mode)
+{
+	block(t, mode, NULL, 0, NULL);
+}
+
 int np_csh_scan_file(struct np_sh *sh, const char *path, enum np_sh_mode mode)
 {
-	np_auto_buf struct np_buf text = { 0 };
-	struct np_sh_text t = { .sh = sh, .file = path, .line = 1 };
-	int r;
-
-	if (sh->depth >= DEPTH_MAX)
-		return -ELOOP;
-	r = sh->spec->files->read(sh->spec->files->arg, path, &text);
-	if (r < 0)
-		return r;
-	t.text = text.data;
-	t.len = text.data ? strnlen(text.data, text.len) : 0;
-	sh->depth++;
-	block(&t, mode, NULL, 0, NULL);
-	sh->depth--;
-	return 0;
+	return np_sh_scan_by(sh, path, mode, whole_file);
 }
 
 /* ---- a login ---- */

@@ -9,7 +9,6 @@
 #include "agent/shell_word.h"
 
 #define STEPS_MAX   10000
-#define DEPTH_MAX   10
 #define NESTING_MAX 64
 
 void np_sh_words_free(struct np_sh_words **words)
@@ -22,24 +21,14 @@ void np_sh_words_free(struct np_sh_words **words)
 static enum np_sh_tri list(struct np_sh_text *t, enum np_sh_mode mode, const char *ends,
 			   int nesting);
 
+static void whole_file(struct np_sh_text *t, enum np_sh_mode mode)
+{
+	list(t, mode, NULL, 0);
+}
+
 int np_sh_scan_file(struct np_sh *sh, const char *path, enum np_sh_mode mode)
 {
-	np_auto_buf struct np_buf text = { 0 };
-	struct np_sh_text t = { .sh = sh, .file = path, .line = 1 };
-	int r;
-
-	if (sh->depth >= DEPTH_MAX)
-		return -ELOOP;
-	r = sh->spec->files->read(sh->spec->files->arg, path, &text);
-	if (r < 0)
-		return r;
-	t.text = text.data;
-	t.len = text.data ? strnlen(text.data, text.len) : 0;
-	sh->depth++;
-	list(&t, mode, NULL, 0);
-	sh->depth--;
-	np_strv_done(&t.heredocs);
-	return 0;
+	return np_sh_scan_by(sh, path, mode, whole_file);
 }
 
 /* ---- redirections ---- */

@@ -3,9 +3,11 @@
 #include "agent/shell_word.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <string.h>
 
-#define NEST_MAX 32
+#define NEST_MAX  32
+#define DEPTH_MAX 10
 
 int np_sh_peek(const struct np_sh_text *t, size_t ahead)
 {
@@ -443,4 +445,25 @@ bool np_sh_read_word(struct np_sh_text *t, enum np_sh_mode mode, bool raw, struc
 		return true;
 	np_sh_word_done(word);
 	return false;
+}
+
+int np_sh_scan_by(struct np_sh *sh, const char *path, enum np_sh_mode mode,
+		  void (*scan)(struct np_sh_text *t, enum np_sh_mode mode))
+{
+	np_auto_buf struct np_buf text = { 0 };
+	struct np_sh_text t = { .sh = sh, .file = path, .line = 1 };
+	int r;
+
+	if (sh->depth >= DEPTH_MAX)
+		return -ELOOP;
+	r = sh->spec->files->read(sh->spec->files->arg, path, &text);
+	if (r < 0)
+		return r;
+	t.text = text.data;
+	t.len = text.data ? strnlen(text.data, text.len) : 0;
+	sh->depth++;
+	scan(&t, mode);
+	sh->depth--;
+	np_strv_done(&t.heredocs);
+	return 0;
 }

@@ -114,6 +114,10 @@ enum np_sh_tri np_sh_exists(const struct np_sh *sh, const struct np_sh_word *wor
  * the pattern itself. -EINVAL: it cannot be told. */
 int np_sh_matches(const struct np_sh *sh, const struct np_sh_word *word, struct np_strv *items);
 
+/* Reads file @path and has @scan follow it, files within files to a depth of 10. Returns 0,
+ * -ELOOP, or what reading it returned. */
+int np_sh_scan_by(struct np_sh *sh, const char *path, enum np_sh_mode mode,
+		  void (*scan)(struct np_sh_text *t, enum np_sh_mode mode));
 /* Another file, where a command sources one. 0 or a negative errno. */
 int np_sh_scan_file(struct np_sh *sh, const char *path, enum np_sh_mode mode);
 

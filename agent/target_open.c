@@ -111,30 +111,12 @@ static void describe_link(int dirfd, const char *name, struct np_target_look *lo
 			   "a symbolic link to %s", np_printable(target, shown, sizeof(shown)));
 }
 
-static const char *kind_of(mode_t mode)
-{
-	switch (mode & S_IFMT) {
-	case S_IFDIR:
-		return "a directory";
-	case S_IFIFO:
-		return "a FIFO";
-	case S_IFSOCK:
-		return "a socket";
-	case S_IFCHR:
-		return "a character device";
-	case S_IFBLK:
-		return "a block device";
-	default:
-		return "not a regular file";
-	}
-}
-
 static void judge(const struct stat *st, const uid_t *owner, struct np_target_look *look)
 {
 	if (!S_ISREG(st->st_mode))
 		np_target_look_set(look, NP_TARGET_REFUSED, -EPERM,
 				   "move it away, so that a regular file can take its place", "%s",
-				   kind_of(st->st_mode));
+				   np_file_kind(st->st_mode));
 	else if (owner && st->st_uid != *owner)
 		np_target_look_set(look, NP_TARGET_REFUSED, -EPERM,
 				   "give it to the owner of the home, or remove it",

@@ -46,6 +46,24 @@ int np_file_read_at(int dirfd, const char *path, size_t max, struct np_buf *out)
 	return fd < 0 ? -errno : np_file_read_fd(fd, max, out);
 }
 
+const char *np_file_kind(mode_t mode)
+{
+	switch (mode & S_IFMT) {
+	case S_IFDIR:
+		return "a directory";
+	case S_IFIFO:
+		return "a FIFO";
+	case S_IFSOCK:
+		return "a socket";
+	case S_IFCHR:
+		return "a character device";
+	case S_IFBLK:
+		return "a block device";
+	default:
+		return "not a regular file";
+	}
+}
+
 int np_file_read_line_at(int dirfd, const char *path, char *out, size_t size)
 {
 	int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);

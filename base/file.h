@@ -19,6 +19,9 @@ int np_file_read_at(int dirfd, const char *path, size_t max, struct np_buf *out)
 /* The same from an open descriptor, from where it stands to its end. */
 int np_file_read_fd(int fd, size_t max, struct np_buf *out) np_must_check;
 
+/* What is no regular file, for people: "a FIFO". @mode: st_mode. */
+const char *np_file_kind(mode_t mode);
+
 /* One-line attribute (sysfs): read into @out, trailing newline and blanks cut.
  * Returns the length or a negative errno. No allocation. */
 int np_file_read_line_at(int dirfd, const char *path, char *out, size_t size) np_must_check;
