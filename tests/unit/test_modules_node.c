@@ -242,9 +242,14 @@ static void leftovers(void **state)
 	assert_int_equal(mknod("/dev/.gdrdrv.nodeprep-abcdef", S_IFCHR, makedev(MAJOR, 0)), 0);
 	assert_int_equal(mknod("/dev/.gdrdrv.nodeprep-longer7", S_IFCHR, makedev(MAJOR, 0)), 0);
 	assert_int_equal(mknod("/dev/.gdrdrv.nodeprep-zzzzzz", S_IFREG, 0), 0);
+	assert_int_equal(mknod("/dev/.gdrdrv.nodeprep-users0", S_IFREG, 0), 0);
+	assert_int_equal(chown("/dev/.gdrdrv.nodeprep-users0", 1000, 1000), 0);
+	assert_int_equal(mkdir("/dev/.gdrdrv.nodeprep-folder", 0700), 0);
 	assert_int_equal(make(&public, &made), 0);
 	assert_int_equal(access("/dev/.gdrdrv.nodeprep-abcdef", F_OK), -1);
-	assert_node(0666, 0, 0, 2); /* not ours */
+	/* what a node had just taken the place of */
+	assert_int_equal(access("/dev/.gdrdrv.nodeprep-zzzzzz", F_OK), -1);
+	assert_node(0666, 0, 0, 3); /* not ours */
 }
 
 /* ---- a race ---- */
