@@ -191,5 +191,7 @@ def test_a_run_with_nothing_to_do_does_not_look(node):
                        "apply", "--ip", IP, *QUICK)
         assert done.rc == 0, done
         calls = one.read("/tmp/calls").decode()
-        looks[name] = [word for word in ("DIAG", "NETLINK_RDMA") if word in calls]
-    assert looks == {"changes": ["DIAG", "NETLINK_RDMA"], "again": []}
+        # one look at the mounts is for the home: of what kind its file system is
+        others = {"DIAG": 0, "NETLINK_RDMA": 0, "/proc/self/mountinfo": 1}
+        looks[name] = [word for word, n in others.items() if calls.count(word) > n]
+    assert looks == {"changes": ["DIAG", "NETLINK_RDMA", "/proc/self/mountinfo"], "again": []}
