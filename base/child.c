@@ -72,7 +72,9 @@ void np_child_limit(pid_t parent)
 	struct rlimit no_core = { 1, 1 }, none_at_all = { 0, 0 };
 	sigset_t none;
 
-	setpgid(0, 0);
+	/* no controlling terminal: who can open /dev/tty could type there (TIOCSTI), and what it
+	 * types is read by the shell of root that comes back */
+	setsid();
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(127);
@@ -260,7 +262,8 @@ void np_child_reap(pid_t pid, enum np_on_signal mode, int64_t deadline,
 		else
 			wait_a_little(pidfd);
 	}
-	/* the group outlives its leader as long as that is not reaped */
+	/* the group outlives its leader as long as that is not reaped; one that did not come
+	 * to be its own yet is alone */
 	kill(-pid, SIGKILL);
 	kill(pid, SIGKILL);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
@@ -305,7 +308,6 @@ int np_child_run(const struct np_child_spec *spec, struct np_child_result *resul
 	if (pid < 0)
 		return np_err_set(err, -errno, "internal.child", "cannot start %s: %s",
 				  spec->argv[0], strerror(errno));
-	setpgid(pid, pid);
 	collect(pid, &out_fd, &log_fd, spec, result);
 	np_child_reap(pid, NP_STOP_ON_SIGNAL, deadline, result);
 	result->memlock_less = report->memlock_result < 0;
