@@ -30,17 +30,34 @@ static void on_signal(int number)
 	interrupted = 1;
 }
 
-static const int handled[] = { SIGTERM, SIGINT, SIGHUP };
+/* Those that end a process and are no fault of its own: a time limit (SIGALRM, SIGXCPU), a
+ * scheduler (SIGUSR1), a key (SIGQUIT) is no reason to leave things half-done either. */
+static const int handled[] = { SIGTERM, SIGINT,	 SIGHUP,    SIGQUIT, SIGALRM, SIGUSR1,
+			       SIGUSR2, SIGXCPU, SIGVTALRM, SIGPROF, SIGIO,   SIGPWR };
 
 void np_signals_install(void)
 {
-	struct sigaction action = { .sa_handler = on_signal };
+	const struct sigaction action = { .sa_handler = on_signal };
+	struct sigaction before;
+	sigset_t none;
 
 	for (size_t i = 0; i < NP_ARRAY_SIZE(handled); i++)
-		sigaction(handled[i], &action, NULL);
+		/* nohup, and what a shell starts in the background */
+		if (sigaction(handled[i], &action, &before) == 0 &&
+		    before.sa_handler == SIG_IGN && handled[i] != SIGTERM)
+			signal(handled[i], SIG_IGN);
 	signal(SIGCHLD, SIG_DFL); /* ignored by the caller, children could not be waited for */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error like others */
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL); /* blocked by the caller, none would come */
+}
+
+void np_signals_ignore(void)
+{
+	for (size_t i = 0; i < NP_ARRAY_SIZE(handled); i++)
+		signal(handled[i], SIG_IGN);
+	interrupted = 0;
 }
 
 bool np_interrupted(void)

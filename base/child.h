@@ -108,9 +108,12 @@ int np_with_deadline(const char *what, int timeout_ms, int (*fn)(void *arg, stru
 
 /* ---- signals ---- */
 
-/* Installs handlers for SIGTERM, SIGINT and SIGHUP that only set the flag; SIGCHLD is as
- * by default, whatever the caller left. */
+/* Installs handlers that only set the flag, for SIGTERM and all others that come from outside
+ * and would end the process; of those the ones that the caller ignores (nohup) stay ignored,
+ * but for SIGTERM. None is blocked; SIGCHLD is as by default, whatever the caller left. */
 void np_signals_install(void);
+/* None of them is for this process, nor was one that came: for a child that goes on alone. */
+void np_signals_ignore(void);
 bool np_interrupted(void);
 
 /* ---- time ---- */
