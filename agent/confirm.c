@@ -33,8 +33,7 @@ static void detach(void)
 
 	setsid();
 	prctl(PR_SET_NAME, "nodeprep-guard");
-	signal(SIGHUP, SIG_IGN);
-	signal(SIGINT, SIG_IGN);
+	np_signals_ignore();
 	sigaction(SIGTERM, &term, NULL);
 	close_range(0, ~0U, 0);
 	null_fd = open("/dev/null", O_RDWR);

@@ -114,7 +114,8 @@ def test_its_session_ends(one):
     assert one.text("ps", "-o", "sid=,tty=", "-p", pid).split() == [pid, "?"]
     assert set(one.text("ls", "/proc/%s/fd" % pid).split()) == {"0", "1", "2"}
     assert one.text("readlink", "/proc/%s/fd/1" % pid) == "/dev/null\n"
-    one.text("kill", "-HUP", pid)
+    for number in ("HUP", "INT", "QUIT", "USR1", "ALRM"):
+        one.text("kill", "-" + number, pid)
     one.run("sleep", "0.3")
     assert guards(one) == [pid] and one.ipv4() == [IP]
     one.text("kill", "-TERM", pid)
