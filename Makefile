@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: MIT
 # nodeprep: plain GNU make. The variables a packager or user may set:
 #   CC CFLAGS CPPFLAGS LDFLAGS V=1 BUILD=dir PREFIX SYSCONFDIR LIBEXECDIR DESTDIR
+#   BASHCOMPDIR ZSHCOMPDIR FISHCOMPDIR (where each shell looks for completions)
 
 VERSION := 0.1.0
 PREFIX ?= /usr
 SYSCONFDIR ?= /etc
 LIBEXECDIR ?= $(PREFIX)/libexec
+# zsh of the RPM distributions looks in $(PREFIX)/share/zsh/site-functions
+BASHCOMPDIR ?= $(PREFIX)/share/bash-completion/completions
+ZSHCOMPDIR ?= $(PREFIX)/share/zsh/vendor-completions
+FISHCOMPDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 DESTDIR ?=
 BUILD ?= build
 PKG_CONFIG ?= pkg-config
@@ -68,11 +73,12 @@ AGENT_LIB_OBJ := $(filter-out $(BUILD)/obj/ibmad/smp.o,$(LIB_OBJ))
 SELFTEST_OBJ := $(filter-out %/main.o,$(call obj,selftest))
 
 PROGRAMS := $(BUILD)/nodeprep $(BUILD)/nodeprep-selftest
+COMPLETION := $(addprefix $(BUILD)/completion/,nodeprep.bash _nodeprep nodeprep.fish)
 
 .DEFAULT_GOAL := all
 .PHONY: all asan battery deps fakes fuzz fuzz-programs demo test test-unit test-cli lint lint-tidy bench install clean help FORCE
 
-all: $(PROGRAMS)
+all: $(PROGRAMS) $(COMPLETION)
 
 asan:
 	$(Q)$(MAKE) SANITIZE=1 BUILD=$(BUILD)/asan all
@@ -85,6 +91,16 @@ $(BUILD)/nodeprep-selftest: $(BUILD)/obj/selftest/main.o $(SELFTEST_OBJ) \
 		$(call obj,base) $(call obj,ibmad) $(call obj,modules)
 	$(say) LINK $@
 	$(Q)$(CC) $(LDOPT) $(LDFLAGS) -o $@ $^ $(UCX_LIBS) $(VERBS_LIBS) $(UMAD_LIBS) $(JANSSON_LIBS) -ldl -lpthread -lm
+
+# ---- completion: the frames of etc/completion, filled from the table of verbs and options ----
+$(BUILD)/completion/generate: $(BUILD)/obj/etc/completion/generate.o $(AGENT_OBJ) $(AGENT_LIB_OBJ)
+	$(say) LINK $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDOPT) $(LDFLAGS) -o $@ $^ $(LIBC_FIRST) $(NL_LIBS) $(JANSSON_LIBS) $(INIH_LIBS) -ldl
+
+$(COMPLETION): $(BUILD)/completion/%: etc/completion/%.in $(BUILD)/completion/generate
+	$(say) GEN $@
+	$(Q)$(BUILD)/completion/generate <$< >$@.new && mv $@.new $@
 
 $(BUILD)/obj/netlink/%.o: NP_CPPFLAGS += $(NL_CFLAGS)
 $(BUILD)/obj/selftest/%.o: NP_CPPFLAGS += $(UCX_CFLAGS)
@@ -231,7 +247,8 @@ install: all
 	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(LIBEXECDIR)/nodeprep \
 		$(DESTDIR)$(PREFIX)/share/man/man5 $(DESTDIR)$(PREFIX)/share/man/man7 \
 		$(DESTDIR)$(PREFIX)/share/man/man8 $(DESTDIR)$(PREFIX)/share/nodeprep \
-		$(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(SYSCONFDIR)/nodeprep/conf.d
+		$(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(SYSCONFDIR)/nodeprep/conf.d \
+		$(DESTDIR)$(BASHCOMPDIR) $(DESTDIR)$(ZSHCOMPDIR) $(DESTDIR)$(FISHCOMPDIR)
 	install -m 0755 $(BUILD)/nodeprep $(DESTDIR)$(PREFIX)/sbin/nodeprep
 	install -m 0755 $(BUILD)/nodeprep-selftest $(DESTDIR)$(LIBEXECDIR)/nodeprep/nodeprep-selftest
 	install -m 0755 packaging/dask/nodeprep-dask $(DESTDIR)$(LIBEXECDIR)/nodeprep/nodeprep-dask
@@ -243,6 +260,9 @@ install: all
 	install -m 0644 docs/man/nodeprep.8 $(DESTDIR)$(PREFIX)/share/man/man8/
 	install -m 0644 docs/man/nodeprep.conf.5 $(DESTDIR)$(PREFIX)/share/man/man5/
 	install -m 0644 docs/man/nodeprep-codes.7 $(DESTDIR)$(PREFIX)/share/man/man7/
+	install -m 0644 $(BUILD)/completion/nodeprep.bash $(DESTDIR)$(BASHCOMPDIR)/nodeprep
+	install -m 0644 $(BUILD)/completion/_nodeprep $(DESTDIR)$(ZSHCOMPDIR)/_nodeprep
+	install -m 0644 $(BUILD)/completion/nodeprep.fish $(DESTDIR)$(FISHCOMPDIR)/nodeprep.fish
 	install -m 0644 docs/nodeprep.schema.json $(DESTDIR)$(PREFIX)/share/nodeprep/
 	install -m 0644 etc/nodeprep.conf $(DESTDIR)$(PREFIX)/share/nodeprep/nodeprep.conf.sample
 	test -e $(DESTDIR)$(SYSCONFDIR)/nodeprep/nodeprep.conf || \

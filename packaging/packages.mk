@@ -2,7 +2,7 @@
 # The Debian 12 packages that building, testing and linting need; `make deps`.
 DEPS_BUILD := gcc libc6-dev pkg-config libnl-3-dev libibumad-dev libjansson-dev libinih-dev libkmod-dev libucx-dev libibverbs-dev
 DEPS_TEST := python3 python3-pytest python3-pytest-xdist python3-jsonschema libcmocka-dev iproute2 \
-	infiniband-diags ucx-utils net-tools kmod strace time procps util-linux dash bash zsh tcsh busybox
+	infiniband-diags ucx-utils net-tools kmod strace time procps util-linux dash bash zsh tcsh fish busybox
 # the fabric of tests/cli/test_selftest_umad.py; ibsim-utils starts no service, opensm would, so
 # that is unpacked only (packaging/unpack-debs)
 DEPS_TEST += ibsim-utils
