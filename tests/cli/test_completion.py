@@ -20,9 +20,13 @@ SHORT = {"bash": "/etc/host.conf /etc/hostname /etc/hosts", "fish": "/etc/host.c
          "zsh": "host.conf hostname hosts"}
 
 
+# with other ones all would be built again
+FLAGS = ("CC", "CFLAGS", "CPPFLAGS", "LDFLAGS", "CCACHE_DIR")
+
+
 def install(where, *variables):
     env = {"PATH": ENV["PATH"]}
-    env.update({name: os.environ[name] for name in ("CC", "CCACHE_DIR") if name in os.environ})
+    env.update({name: os.environ[name] for name in FLAGS if name in os.environ})
     subprocess.run(["make", "-s", "-C", ROOT, "install", "BUILD=" + os.path.relpath(BUILD, ROOT),
                     "DESTDIR=%s" % where, *variables], check=True, stdout=subprocess.DEVNULL,
                    env=env, timeout=300)
