@@ -22,4 +22,9 @@ DEPS_LINT := clang-format clang-tidy cppcheck shellcheck codespell mandoc pyflak
 DEPS_FUZZ := clang libclang-rt-14-dev libcmocka-dev
 # only `make vm-test` and `make demo-vm` install these
 DEPS_VM := python3 qemu-system-x86 linux-headers-amd64 linux-source-6.1 binutils cpio kmod openssl xz-utils findutils e2fsprogs fakeroot
+# `make deb` and `make rpm`
+DEPS_DEB := debhelper dpkg-dev make
+DEPS_RPM := rpm make xz-utils
+# for the tests of both packages, of `make test` alone; with all above some 170 packages, 110 MB
+DEPS_PACKAGES := $(DEPS_DEB) $(DEPS_RPM) lintian rpmlint mmdebstrap cpio
 DEPS := $(DEPS_BUILD) $(DEPS_TEST) $(DEPS_LINT)
