@@ -255,8 +255,6 @@ UDEV_RULES := $(wildcard etc/udev/*.rules)
 MAN_SELFTEST := $(wildcard docs/man/nodeprep-ranks.[1-8] docs/man/nodeprep-selftest.[1-8])
 MAN_AGENT := $(filter-out $(MAN_SELFTEST),$(wildcard docs/man/*.[1-8]))
 DOCS := README.md NEWS SECURITY.md docs/from-the-guide.md docs/deploy.md
-# run by the packages after they have set up the units
-HOOK := $(wildcard packaging/hook/post-install)
 
 install_man = for page in $(1); do \
 		install -D -m 0644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page\#\#*.}/$${page\#\#*/} || exit 1; \
@@ -268,7 +266,12 @@ install-agent: all
 	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(LIBEXECDIR)/nodeprep $(DESTDIR)$(UNITDIR) \
 		$(DESTDIR)$(PREFIX)/share/nodeprep $(DESTDIR)$(DOCDIR)/examples $(DESTDIR)$(SYSCONFDIR)/nodeprep/conf.d
 	install -m 0755 $(BUILD)/nodeprep $(DESTDIR)$(PREFIX)/sbin/nodeprep
-	install -m 0755 packaging/dask/nodeprep-dask $(HOOK) $(DESTDIR)$(LIBEXECDIR)/nodeprep/
+	install -m 0755 packaging/dask/nodeprep-dask $(DESTDIR)$(LIBEXECDIR)/nodeprep/
+	for script in post-install unattended; do \
+		sed 's,/usr/libexec/,$(LIBEXECDIR)/,;s,=/usr/sbin/,=$(PREFIX)/sbin/,' packaging/hook/$$script \
+			>$(DESTDIR)$(LIBEXECDIR)/nodeprep/$$script && \
+		chmod 0755 $(DESTDIR)$(LIBEXECDIR)/nodeprep/$$script || exit 1; \
+	done
 	for unit in $(UNITS); do \
 		sed 's,/usr/libexec/,$(LIBEXECDIR)/,;s,=/usr/sbin/,=$(PREFIX)/sbin/,;s,^ConditionPathExists=/etc/,ConditionPathExists=$(SYSCONFDIR)/,' $$unit \
 			>$(DESTDIR)$(UNITDIR)/$${unit##*/} && \

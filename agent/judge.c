@@ -337,9 +337,22 @@ static void judge_kept_files(const struct np_config *cfg, const struct np_facts 
 	}
 }
 
+/* What a run that nobody watches goes by (packaging/hook): without an address there is
+ * nothing that it has been asked for. */
+static void judge_config(const struct np_config *cfg, struct np_checks *out)
+{
+	for (size_t i = 0; i < cfg->n_netdevs; i++)
+		if (cfg->netdevs[i].n_addrs || cfg->netdevs[i].n_sources)
+			return;
+	np_checks_add(out, "config", "node", NP_CHECK_SKIP, "config.no_address",
+		      "set [netdev NAME] address, or give --ip ADDR/LEN",
+		      "no address is configured: interfaces keep those that they have");
+}
+
 void np_judge(const struct np_config *cfg, const struct np_facts *facts,
 	      const struct np_selection *sel, struct np_checks *out)
 {
+	judge_config(cfg, out);
 	np_judge_ports(cfg, facts, out);
 	np_judge_netdevs(cfg, facts, sel, out);
 	np_judge_modules(cfg, facts, out);
