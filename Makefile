@@ -1,11 +1,20 @@
 # SPDX-License-Identifier: MIT
 # nodeprep: plain GNU make. The variables a packager or user may set:
 #   CC CFLAGS CPPFLAGS LDFLAGS V=1 BUILD=dir PREFIX SYSCONFDIR LIBEXECDIR DESTDIR
+#   UNITDIR UDEVDIR DOCDIR (systemd units, udev rules, documents)
+#   BASHCOMPDIR ZSHCOMPDIR FISHCOMPDIR (where each shell looks for completions)
 
 VERSION := 0.1.0
 PREFIX ?= /usr
 SYSCONFDIR ?= /etc
 LIBEXECDIR ?= $(PREFIX)/libexec
+UNITDIR ?= $(PREFIX)/lib/systemd/system
+UDEVDIR ?= $(PREFIX)/lib/udev/rules.d
+DOCDIR ?= $(PREFIX)/share/doc/nodeprep
+# zsh of the RPM distributions looks in $(PREFIX)/share/zsh/site-functions
+BASHCOMPDIR ?= $(PREFIX)/share/bash-completion/completions
+ZSHCOMPDIR ?= $(PREFIX)/share/zsh/vendor-completions
+FISHCOMPDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 DESTDIR ?=
 BUILD ?= build
 PKG_CONFIG ?= pkg-config
@@ -25,7 +34,9 @@ endif
 # ---- flags; the user's own come last ----
 WARN := -Wall -Wextra -Wshadow -Wformat=2 -Wstrict-prototypes -Wmissing-prototypes \
 	-Wpointer-arith -Wwrite-strings -Wundef -Wvla
-HARDEN := -fstack-protector-strong -fstack-clash-protection -fcf-protection -fPIE
+HARDEN := -fstack-protector-strong -fstack-clash-protection -fPIE
+# compilers for other machines refuse it
+HARDEN += $(if $(filter x86_64-% i%86-%,$(shell $(CC) -dumpmachine 2>/dev/null)),-fcf-protection)
 ifeq ($(FUZZ),1)
 OPT := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined \
 	-fno-omit-frame-pointer -DNP_TEST_HOOKS
@@ -68,11 +79,12 @@ AGENT_LIB_OBJ := $(filter-out $(BUILD)/obj/ibmad/smp.o,$(LIB_OBJ))
 SELFTEST_OBJ := $(filter-out %/main.o,$(call obj,selftest))
 
 PROGRAMS := $(BUILD)/nodeprep $(BUILD)/nodeprep-selftest
+COMPLETION := $(addprefix $(BUILD)/completion/,nodeprep.bash _nodeprep nodeprep.fish)
 
 .DEFAULT_GOAL := all
-.PHONY: all asan battery deps fakes fuzz fuzz-programs demo test test-unit test-cli lint lint-tidy bench install clean help FORCE
+.PHONY: all asan battery deps fakes fuzz fuzz-programs demo test test-unit test-cli lint lint-tidy bench install install-agent install-selftest dist deb rpm clean help FORCE
 
-all: $(PROGRAMS)
+all: $(PROGRAMS) $(COMPLETION)
 
 asan:
 	$(Q)$(MAKE) SANITIZE=1 BUILD=$(BUILD)/asan all
@@ -85,6 +97,16 @@ $(BUILD)/nodeprep-selftest: $(BUILD)/obj/selftest/main.o $(SELFTEST_OBJ) \
 		$(call obj,base) $(call obj,ibmad) $(call obj,modules)
 	$(say) LINK $@
 	$(Q)$(CC) $(LDOPT) $(LDFLAGS) -o $@ $^ $(UCX_LIBS) $(VERBS_LIBS) $(UMAD_LIBS) $(JANSSON_LIBS) -ldl -lpthread -lm
+
+# ---- completion: the frames of etc/completion, filled from the table of verbs and options ----
+$(BUILD)/completion/generate: $(BUILD)/obj/etc/completion/generate.o $(AGENT_OBJ) $(AGENT_LIB_OBJ)
+	$(say) LINK $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDOPT) $(LDFLAGS) -o $@ $^ $(LIBC_FIRST) $(NL_LIBS) $(JANSSON_LIBS) $(INIH_LIBS) -ldl
+
+$(COMPLETION): $(BUILD)/completion/%: etc/completion/%.in $(BUILD)/completion/generate
+	$(say) GEN $@
+	$(Q)$(BUILD)/completion/generate <$< >$@.new && mv $@.new $@
 
 $(BUILD)/obj/netlink/%.o: NP_CPPFLAGS += $(NL_CFLAGS)
 $(BUILD)/obj/selftest/%.o: NP_CPPFLAGS += $(UCX_CFLAGS)
@@ -182,8 +204,10 @@ demo: deps
 	$(Q)tests/demo $(BUILD)
 
 test: deps
+	$(Q)packaging/install-deps $(DEPS_PACKAGES)
 	$(Q)packaging/unpack-debs $(BUILD)/opensm $(DEPS_UNPACK)
 	$(Q)packaging/unpack-debs $(BUILD)/modules $(DEPS_UNPACK_MODULES)
+	$(Q)packaging/unpack-debs $(BUILD)/cloud-init $(DEPS_UNPACK_CLOUD_INIT)
 	$(Q)$(MAKE) all asan
 	$(Q)$(MAKE) SANITIZE=1 BUILD=$(BUILD)/asan unit-programs
 	$(Q)tests/run $(BUILD)
@@ -224,36 +248,68 @@ bench: deps
 	$(Q)$(MAKE) all $(BUILD)/ucp_pair
 	$(Q)$(PYTHON) tests/bench/bench $(BUILD)
 
+# ---- what is installed: by hand, and in the two packages of the same names ----
 # none is enabled by this
-UNITS := $(wildcard etc/systemd/*.service)
+UNITS := $(wildcard etc/systemd/*.service etc/systemd/*.timer etc/systemd/*.path)
+UDEV_RULES := $(wildcard etc/udev/*.rules)
+MAN_SELFTEST := $(wildcard docs/man/nodeprep-ranks.[1-8] docs/man/nodeprep-selftest.[1-8])
+MAN_AGENT := $(filter-out $(MAN_SELFTEST),$(wildcard docs/man/*.[1-8]))
+DOCS := README.md NEWS SECURITY.md docs/from-the-guide.md docs/deploy.md
 
-install: all
-	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(LIBEXECDIR)/nodeprep \
-		$(DESTDIR)$(PREFIX)/share/man/man5 $(DESTDIR)$(PREFIX)/share/man/man7 \
-		$(DESTDIR)$(PREFIX)/share/man/man8 $(DESTDIR)$(PREFIX)/share/nodeprep \
-		$(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/lib/udev/rules.d \
-		$(DESTDIR)$(SYSCONFDIR)/nodeprep/conf.d
+install_man = for page in $(1); do \
+		install -D -m 0644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page\#\#*.}/$${page\#\#*/} || exit 1; \
+	done
+
+install: install-agent install-selftest
+
+install-agent: all
+	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(LIBEXECDIR)/nodeprep $(DESTDIR)$(UNITDIR) \
+		$(DESTDIR)$(PREFIX)/share/nodeprep $(DESTDIR)$(DOCDIR)/examples $(DESTDIR)$(SYSCONFDIR)/nodeprep/conf.d
 	install -m 0755 $(BUILD)/nodeprep $(DESTDIR)$(PREFIX)/sbin/nodeprep
-	install -m 0755 $(BUILD)/nodeprep-selftest $(DESTDIR)$(LIBEXECDIR)/nodeprep/nodeprep-selftest
-	install -m 0755 packaging/dask/nodeprep-dask $(DESTDIR)$(LIBEXECDIR)/nodeprep/nodeprep-dask
+	install -m 0755 packaging/dask/nodeprep-dask $(DESTDIR)$(LIBEXECDIR)/nodeprep/
 	for script in post-install unattended; do \
 		sed 's,/usr/libexec/,$(LIBEXECDIR)/,;s,=/usr/sbin/,=$(PREFIX)/sbin/,' packaging/hook/$$script \
 			>$(DESTDIR)$(LIBEXECDIR)/nodeprep/$$script && \
 		chmod 0755 $(DESTDIR)$(LIBEXECDIR)/nodeprep/$$script || exit 1; \
 	done
-	install -m 0644 etc/udev/90-nodeprep.rules $(DESTDIR)$(PREFIX)/lib/udev/rules.d/
 	for unit in $(UNITS); do \
 		sed 's,/usr/libexec/,$(LIBEXECDIR)/,;s,=/usr/sbin/,=$(PREFIX)/sbin/,;s,^ConditionPathExists=/etc/,ConditionPathExists=$(SYSCONFDIR)/,' $$unit \
-			>$(DESTDIR)$(PREFIX)/lib/systemd/system/$${unit##*/} && \
-		chmod 0644 $(DESTDIR)$(PREFIX)/lib/systemd/system/$${unit##*/} || exit 1; \
+			>$(DESTDIR)$(UNITDIR)/$${unit##*/} && \
+		chmod 0644 $(DESTDIR)$(UNITDIR)/$${unit##*/} || exit 1; \
 	done
-	install -m 0644 docs/man/nodeprep.8 $(DESTDIR)$(PREFIX)/share/man/man8/
-	install -m 0644 docs/man/nodeprep.conf.5 $(DESTDIR)$(PREFIX)/share/man/man5/
-	install -m 0644 docs/man/nodeprep-codes.7 $(DESTDIR)$(PREFIX)/share/man/man7/
+	for rule in $(UDEV_RULES); do install -D -m 0644 $$rule $(DESTDIR)$(UDEVDIR)/$${rule##*/} || exit 1; done
+	$(call install_man,$(MAN_AGENT))
+	install -D -m 0644 $(BUILD)/completion/nodeprep.bash $(DESTDIR)$(BASHCOMPDIR)/nodeprep
+	install -D -m 0644 $(BUILD)/completion/_nodeprep $(DESTDIR)$(ZSHCOMPDIR)/_nodeprep
+	install -D -m 0644 $(BUILD)/completion/nodeprep.fish $(DESTDIR)$(FISHCOMPDIR)/nodeprep.fish
 	install -m 0644 docs/nodeprep.schema.json $(DESTDIR)$(PREFIX)/share/nodeprep/
-	install -m 0644 etc/nodeprep.conf $(DESTDIR)$(PREFIX)/share/nodeprep/nodeprep.conf.sample
+	install -m 0644 $(DOCS) $(DESTDIR)$(DOCDIR)/
+	install -m 0644 etc/nodeprep.conf $(DESTDIR)$(DOCDIR)/examples/nodeprep.conf
+	install -d $(DESTDIR)$(DOCDIR)/examples/cloud-init
+	install -m 0644 packaging/cloud-init/* $(DESTDIR)$(DOCDIR)/examples/cloud-init/
 	test -e $(DESTDIR)$(SYSCONFDIR)/nodeprep/nodeprep.conf || \
 		install -m 0644 etc/nodeprep.conf $(DESTDIR)$(SYSCONFDIR)/nodeprep/nodeprep.conf
+
+# all that links UCX and verbs
+install-selftest: all
+	install -d $(DESTDIR)$(LIBEXECDIR)/nodeprep
+	install -m 0755 $(BUILD)/nodeprep-selftest $(DESTDIR)$(LIBEXECDIR)/nodeprep/nodeprep-selftest
+	if [ -e $(BUILD)/nodeprep-ranks ]; then \
+		install -m 0755 $(BUILD)/nodeprep-ranks $(DESTDIR)$(LIBEXECDIR)/nodeprep/nodeprep-ranks; \
+	fi
+	$(call install_man,$(MAN_SELFTEST))
+
+# ---- packages, in $(BUILD)/packages; the same bytes each time ----
+dist:
+	$(Q)packaging/make-dist $(BUILD) $(VERSION)
+
+deb:
+	$(Q)packaging/install-deps $(DEPS_BUILD) $(DEPS_DEB)
+	$(Q)packaging/make-deb $(BUILD) $(VERSION)
+
+rpm:
+	$(Q)packaging/install-deps $(DEPS_BUILD) $(DEPS_RPM)
+	$(Q)packaging/make-rpm $(BUILD) $(VERSION)
 
 clean:
 	rm -rf $(BUILD)
@@ -272,5 +328,7 @@ help:
 ## make bench    ratios against the tools of the guide; writes build/bench.json
 ## make asan     the programs with AddressSanitizer and UBSan, in build/asan
 ## make install  DESTDIR= PREFIX= SYSCONFDIR=
+## make deb      Debian packages, in build/packages
+## make rpm      RPM packages, in build/packages
 
 -include $(shell find $(BUILD)/obj $(BUILD)/tidy $(BUILD)/fake $(BUILD)/standin -name '*.d' 2>/dev/null)

@@ -77,51 +77,54 @@ enum option_id {
 	OPT_HELP,
 };
 
-static const struct option {
-	const char *name, *argument, *help; /* argument NULL: a switch */
-	int verbs;
-	enum option_id id;
-} options[] = {
+const struct np_option np_options[] = {
 	{ "ip", "[IFNAME=]ADDR/LEN",
-	  "address for an IPoIB netdev, may repeat (default netdev: ib0)", APPLY_LIKE, OPT_IP },
+	  "address for an IPoIB netdev, may repeat (default netdev: ib0)", APPLY_LIKE, OPT_IP,
+	  NP_VALUE_NETDEV_ADDRESS },
 	{ "ifname", "NAME", "the IPoIB netdev, where it is not ib0", APPLY_LIKE | NP_VERB_SELFTEST,
-	  OPT_IFNAME },
+	  OPT_IFNAME, NP_VALUE_NETDEV },
 	{ "user", "NAME", "owner of a home for .nccl.conf, may repeat; show config: that login",
-	  APPLY_LIKE | NP_VERB_SHOW, OPT_USER },
+	  APPLY_LIKE | NP_VERB_SHOW, OPT_USER, NP_VALUE_USER },
 	{ "unit", "UNIT", "show config: what NCCL, UCX and Dask get in this systemd unit",
-	  NP_VERB_SHOW, OPT_UNIT },
+	  NP_VERB_SHOW, OPT_UNIT, NP_VALUE_UNIT },
 	{ "pid", "PID", "show config: the same of a process, with its libraries and limits",
-	  NP_VERB_SHOW, OPT_PID },
-	{ "no-selftest", NULL, "do not try the data paths", APPLY_LIKE, OPT_NO_SELFTEST },
+	  NP_VERB_SHOW, OPT_PID, NP_VALUE_PID },
+	{ "no-selftest", NULL, "do not try the data paths", APPLY_LIKE, OPT_NO_SELFTEST,
+	  NP_VALUE_FREE },
 	{ "no-probe", NULL, "do not ask whether another node has the address", APPLY_LIKE,
-	  OPT_NO_PROBE },
+	  OPT_NO_PROBE, NP_VALUE_FREE },
 	{ "force", NULL, "also where it cuts the default route or a job, or an HCA is in use",
-	  APPLY_LIKE | NP_VERB_SELFTEST | NP_VERB_REVERT, OPT_FORCE },
+	  APPLY_LIKE | NP_VERB_SELFTEST | NP_VERB_REVERT, OPT_FORCE, NP_VALUE_FREE },
 	{ "confirm", "SECONDS", "take it back unless nodeprep confirm is run within that time",
-	  APPLY_LIKE, OPT_CONFIRM },
+	  APPLY_LIKE, OPT_CONFIRM, NP_VALUE_FREE },
 	{ "dry-run", NULL, "say what it would do, and change nothing",
-	  NP_VERB_APPLY | NP_VERB_REVERT, OPT_DRY_RUN },
-	{ "last", NULL, "take back the last run alone", NP_VERB_REVERT, OPT_LAST },
-	{ "prometheus", NULL, "print Prometheus text", NP_VERB_CHECK, OPT_PROMETHEUS },
+	  NP_VERB_APPLY | NP_VERB_REVERT, OPT_DRY_RUN, NP_VALUE_FREE },
+	{ "last", NULL, "take back the last run alone", NP_VERB_REVERT, OPT_LAST, NP_VALUE_FREE },
+	{ "prometheus", NULL, "print Prometheus text", NP_VERB_CHECK, OPT_PROMETHEUS,
+	  NP_VALUE_FREE },
 	{ "run-as", "NAME", "user that the rungs run as (default: nobody)", NP_VERB_SELFTEST,
-	  OPT_RUN_AS },
-	{ "as-root", NULL, "run the rungs as root", NP_VERB_SELFTEST, OPT_AS_ROOT },
-	{ "quick", NULL, "few sizes (the default)", NP_VERB_SELFTEST, OPT_QUICK },
-	{ "full", NULL, "all sizes", NP_VERB_SELFTEST, OPT_FULL },
-	{ "env", "NAME=VALUE", "variable for the rungs, may repeat", NP_VERB_SELFTEST, OPT_ENV },
+	  OPT_RUN_AS, NP_VALUE_USER },
+	{ "as-root", NULL, "run the rungs as root", NP_VERB_SELFTEST, OPT_AS_ROOT, NP_VALUE_FREE },
+	{ "quick", NULL, "few sizes (the default)", NP_VERB_SELFTEST, OPT_QUICK, NP_VALUE_FREE },
+	{ "full", NULL, "all sizes", NP_VERB_SELFTEST, OPT_FULL, NP_VALUE_FREE },
+	{ "env", "NAME=VALUE", "variable for the rungs, may repeat", NP_VERB_SELFTEST, OPT_ENV,
+	  NP_VALUE_FREE },
 	{ "ucx-prefix", "DIR", "the UCX in DIR/lib (Conda, HPC-X) for the rungs", NP_VERB_SELFTEST,
-	  OPT_UCX_PREFIX },
+	  OPT_UCX_PREFIX, NP_VALUE_FOLDER },
 	{ "config", "FILE", "read this file instead of /etc/nodeprep/nodeprep.conf and conf.d",
-	  ALL_VERBS, OPT_CONFIG },
+	  ALL_VERBS, OPT_CONFIG, NP_VALUE_FILE },
 	{ "root", "DIR", "write the files into the tree of an image, and touch nothing else",
-	  NP_VERB_APPLY | NP_VERB_PLAN, OPT_ROOT },
-	{ "json", NULL, "print one JSON document", ALL_VERBS, OPT_JSON },
-	{ "timeout", "SECONDS", "for ports to come up, and for each rung", ALL_VERBS, OPT_TIMEOUT },
-	{ "quiet", NULL, "no warnings on stderr", ALL_VERBS, OPT_QUIET },
-	{ "verbose", NULL, "say more on stderr", ALL_VERBS, OPT_VERBOSE },
-	{ "version", NULL, "print the version", ALL_VERBS, OPT_VERSION },
-	{ "help", NULL, "this text", ALL_VERBS, OPT_HELP },
+	  NP_VERB_APPLY | NP_VERB_PLAN, OPT_ROOT, NP_VALUE_FOLDER },
+	{ "json", NULL, "print one JSON document", ALL_VERBS, OPT_JSON, NP_VALUE_FREE },
+	{ "timeout", "SECONDS", "for ports to come up, and for each rung", ALL_VERBS, OPT_TIMEOUT,
+	  NP_VALUE_FREE },
+	{ "quiet", NULL, "no warnings on stderr", ALL_VERBS, OPT_QUIET, NP_VALUE_FREE },
+	{ "verbose", NULL, "say more on stderr", ALL_VERBS, OPT_VERBOSE, NP_VALUE_FREE },
+	{ "version", NULL, "print the version", ALL_VERBS, OPT_VERSION, NP_VALUE_FREE },
+	{ "help", NULL, "this text", ALL_VERBS, OPT_HELP, NP_VALUE_FREE },
+	{ NULL, NULL, NULL, 0, 0, 0 },
 };
+#define N_OPTIONS (NP_ARRAY_SIZE(np_options) - 1)
 
 static int unknown(const char *what, const char *word, const char *const *names, const char *dashes,
 		   struct np_err *err)
@@ -286,22 +289,23 @@ static int set_option(struct np_cli *cli, enum option_id id, const char *value, 
 	return -EINVAL;
 }
 
-static const struct option *find_option(const char *word, size_t len)
+static const struct np_option *find_option(const char *word, size_t len)
 {
-	for (size_t i = 0; i < NP_ARRAY_SIZE(options); i++)
-		if (strlen(options[i].name) == len && strncmp(options[i].name, word, len) == 0)
-			return &options[i];
+	for (size_t i = 0; i < N_OPTIONS; i++)
+		if (strlen(np_options[i].name) == len &&
+		    strncmp(np_options[i].name, word, len) == 0)
+			return &np_options[i];
 	return NULL;
 }
 
 static int unknown_option(const char *word, struct np_err *err)
 {
-	const char *names[NP_ARRAY_SIZE(options) + 1];
+	const char *names[N_OPTIONS + 1];
 	char name[64];
 
-	for (size_t i = 0; i < NP_ARRAY_SIZE(options); i++)
-		names[i] = options[i].name;
-	names[NP_ARRAY_SIZE(options)] = NULL;
+	for (size_t i = 0; i < N_OPTIONS; i++)
+		names[i] = np_options[i].name;
+	names[N_OPTIONS] = NULL;
 	np_strcpy(name, sizeof(name), word);
 	name[strcspn(name, "=")] = '\0';
 	return unknown("option", name, names, "--", err);
@@ -312,7 +316,7 @@ static int parse_option(int argc, char **argv, int *i, struct np_cli *cli, int *
 			struct np_err *err)
 {
 	const char *word = argv[*i] + 2, *equals = strchr(word, '=');
-	const struct option *opt =
+	const struct np_option *opt =
 		find_option(word, equals ? (size_t)(equals - word) : strlen(word));
 	const char *value = equals ? equals + 1 : NULL;
 
@@ -331,18 +335,18 @@ static int parse_option(int argc, char **argv, int *i, struct np_cli *cli, int *
 		np_err_hint(err, "write --%s alone", opt->name);
 		return -EINVAL;
 	}
-	used[opt - options] = 1;
+	used[opt - np_options] = 1;
 	return set_option(cli, opt->id, value, err);
 }
 
 /* Options may stand before the verb, so whom they belong to shows at the end. */
 static int check_owner(const struct np_cli *cli, const int *used, struct np_err *err)
 {
-	for (size_t i = 0; i < NP_ARRAY_SIZE(options); i++) {
-		if (!used[i] || (options[i].verbs & (int)cli->verb->bit))
+	for (size_t i = 0; i < N_OPTIONS; i++) {
+		if (!used[i] || (np_options[i].verbs & (int)cli->verb->bit))
 			continue;
 		np_err_set(err, -EINVAL, "usage.unknown", "%s takes no option --%s",
-			   cli->verb->name, options[i].name);
+			   cli->verb->name, np_options[i].name);
 		np_err_hint(err, "see nodeprep %s --help", cli->verb->name);
 		return -EINVAL;
 	}
@@ -385,7 +389,7 @@ static const char *short_option(const char *word)
 
 int np_cli_parse(int argc, char **argv, struct np_cli *cli, struct np_err *err)
 {
-	int used[NP_ARRAY_SIZE(options)] = { 0 };
+	int used[N_OPTIONS] = { 0 };
 	bool only_words = false;
 
 	memset(cli, 0, sizeof(*cli));
@@ -448,15 +452,16 @@ void np_cli_help(const struct np_cli *cli, struct np_buf *out)
 			np_buf_printf(out, "  %-10s %s\n", v->name, v->summary);
 		np_buf_str(out, "\noptions:\n");
 	}
-	for (size_t i = 0; i < NP_ARRAY_SIZE(options); i++) {
+	for (size_t i = 0; i < N_OPTIONS; i++) {
 		char name[64];
 
-		if (verb ? !(options[i].verbs & (int)verb->bit) : options[i].verbs != ALL_VERBS)
+		if (verb ? !(np_options[i].verbs & (int)verb->bit) :
+			   np_options[i].verbs != ALL_VERBS)
 			continue;
-		snprintf(name, sizeof(name), "--%s%s%s", options[i].name,
-			 options[i].argument ? " " : "",
-			 options[i].argument ? options[i].argument : "");
-		np_buf_printf(out, "  %-24s %s\n", name, options[i].help);
+		snprintf(name, sizeof(name), "--%s%s%s", np_options[i].name,
+			 np_options[i].argument ? " " : "",
+			 np_options[i].argument ? np_options[i].argument : "");
+		np_buf_printf(out, "  %-24s %s\n", name, np_options[i].help);
 	}
 	np_buf_str(out,
 		   "\nexit codes: 0 ready, 1 not ready, 2 usage or config error, 3 cannot or must\n"

@@ -51,6 +51,27 @@ struct np_verb {
 
 extern const struct np_verb np_verbs[]; /* ends with name NULL */
 
+/* What of the node the value of an option is: shells offer it (etc/completion). */
+enum np_value {
+	NP_VALUE_FREE, /* nothing that could be listed */
+	NP_VALUE_FILE,
+	NP_VALUE_FOLDER,
+	NP_VALUE_NETDEV,	 /* an IPoIB netdev */
+	NP_VALUE_NETDEV_ADDRESS, /* such a netdev, '=' and an address */
+	NP_VALUE_USER,
+	NP_VALUE_UNIT, /* of systemd */
+	NP_VALUE_PID,
+};
+
+struct np_option {
+	const char *name, *argument, *help; /* argument NULL: a switch */
+	int verbs;			    /* enum np_verb_bit */
+	int id;
+	enum np_value value;
+};
+
+extern const struct np_option np_options[]; /* ends with name NULL */
+
 /* Fills @cli from the arguments. Returns 0, or -EINVAL with message and hint
  * (usage, exit 2). np_cli_done frees. */
 int np_cli_parse(int argc, char **argv, struct np_cli *cli, struct np_err *err) np_must_check;

@@ -2,7 +2,7 @@
 # The Debian 12 packages that building, testing and linting need; `make deps`.
 DEPS_BUILD := gcc libc6-dev pkg-config libnl-3-dev libibumad-dev libjansson-dev libinih-dev libkmod-dev libucx-dev libibverbs-dev
 DEPS_TEST := python3 python3-pytest python3-pytest-xdist python3-jsonschema libcmocka-dev iproute2 \
-	infiniband-diags ucx-utils net-tools kmod strace time procps util-linux dash bash zsh tcsh busybox
+	infiniband-diags ucx-utils net-tools kmod strace time procps util-linux dash bash zsh tcsh fish busybox
 # the fabric of tests/cli/test_selftest_umad.py; ibsim-utils starts no service, opensm would, so
 # that is unpacked only (packaging/unpack-debs)
 DEPS_TEST += ibsim-utils
@@ -13,8 +13,18 @@ DEPS_TEST += python3-distributed python3-yaml
 # changes every login shell of the machine, so that both are unpacked only
 DEPS_TEST += tcl lua5.3 lua-posix lua-filesystem lua-json lua-term
 DEPS_UNPACK_MODULES := environment-modules lmod
+# cloud-init for tests/cli/test_cloud_init.py, with the Python that it needs: its package enables
+# services that look for a cloud at each boot, so that it is unpacked only
+DEPS_UNPACK_CLOUD_INIT := cloud-init python3-configobj python3-jsonpatch python3-json-pointer python3-netifaces \
+	python3-requests python3-certifi python3-chardet python3-charset-normalizer python3-idna python3-urllib3 python3-six \
+	python3-serial python3-oauthlib python3-jinja2 python3-markupsafe
 DEPS_LINT := clang-format clang-tidy cppcheck shellcheck codespell mandoc pyflakes3
 DEPS_FUZZ := clang libclang-rt-14-dev libcmocka-dev
 # only `make vm-test` and `make demo-vm` install these
 DEPS_VM := python3 qemu-system-x86 linux-headers-amd64 linux-source-6.1 binutils cpio kmod openssl xz-utils findutils e2fsprogs fakeroot
+# `make deb` and `make rpm`
+DEPS_DEB := debhelper dpkg-dev make
+DEPS_RPM := rpm make xz-utils
+# for the tests of both packages, of `make test` alone; with all above some 170 packages, 110 MB
+DEPS_PACKAGES := $(DEPS_DEB) $(DEPS_RPM) lintian rpmlint mmdebstrap cpio
 DEPS := $(DEPS_BUILD) $(DEPS_TEST) $(DEPS_LINT)
