@@ -51,6 +51,10 @@ void np_take_originals(struct np_actions *actions, size_t from)
 	for (size_t i = 0; files && homes && i < n; i++) {
 		const struct np_action *a = &actions->v[from + i];
 
+		/* without libkmod it does not load either */
+		if (a->kind == NP_ACTION_MODULE && a->to_value)
+			(void)!np_kmod_brings(a->module, a->ignore_blacklist,
+					      &actions->v[from + i].brings, NULL);
 		if (a->kind != NP_ACTION_FILE || np_action_file(a, &files[i]) < 0)
 			continue;
 		files[i].want_meta = true;
@@ -124,22 +128,34 @@ static int run_mode(struct np_netlink *nl, const struct np_action *a, struct np_
 }
 
 /* The message has the kernel's own line already. */
-static int run_module(const struct np_action *a, struct np_err *err)
+static int load_module(struct np_action *a, struct np_err *err)
 {
 	np_auto_kmod_load_result struct np_kmod_load_result result = { 0 };
-	struct np_kmod_use use;
 	const struct np_kmod_load_spec spec = { .name = a->module,
 						.options = a->options[0] ? a->options : NULL,
 						.timeout_ms = MODULE_TIMEOUT_MS,
 						.ignore_blacklist = a->ignore_blacklist };
+	int r = np_kmod_load(&spec, &result, err);
 
-	if (a->to_value)
-		return np_kmod_load(&spec, &result, err);
+	np_strv_done(&a->brings);
+	a->brings = result.also_loaded;
+	memset(&result.also_loaded, 0, sizeof(result.also_loaded));
+	/* somebody else was faster: it is theirs */
+	if (r == 0 && !result.loaded_now)
+		a->from_value = a->to_value;
+	return r;
+}
+
+static int unload_module(const struct np_action *a, struct np_err *err)
+{
+	np_auto_kmod_use struct np_kmod_use use = { 0 };
+	char why[NP_KMOD_WHY_SIZE];
+
 	/* once more, at the last moment */
 	np_kmod_use_observe(a->module, &use);
-	if (use.state != NP_KMOD_ABSENT && np_kmod_kept(&use))
+	if (use.state != NP_KMOD_ABSENT && np_kmod_kept(&use, NULL, why))
 		return np_err_set(err, -EBUSY, "module.unload", "module %s stays: %s", a->module,
-				  np_kmod_kept(&use));
+				  why);
 	return np_kmod_unload(a->module, err);
 }
 
@@ -150,7 +166,7 @@ static int run_node(const struct np_action *a, struct np_err *err)
 	return np_gdrdrv_make_node((int)a->to_value, &a->new_attr, NULL, err);
 }
 
-static int run_action(struct np_netlink *nl, const struct np_action *a, struct np_err *err)
+static int run_action(struct np_netlink *nl, struct np_action *a, struct np_err *err)
 {
 	switch (a->kind) {
 	case NP_ACTION_MODE:
@@ -164,7 +180,7 @@ static int run_action(struct np_netlink *nl, const struct np_action *a, struct n
 	case NP_ACTION_ADDR_DEL:
 		return np_addr_del(nl, a->ifindex, a->ifname, &a->addr, err);
 	case NP_ACTION_MODULE:
-		return run_module(a, err);
+		return a->to_value ? load_module(a, err) : unload_module(a, err);
 	case NP_ACTION_GDRDRV_NODE:
 		return run_node(a, err);
 	case NP_ACTION_FILE:
