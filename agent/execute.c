@@ -98,6 +98,7 @@ static const struct np_file_attr *attr_of(const struct np_action *a)
 
 static int run_file(const struct np_action *a, struct np_err *err)
 {
+	const struct np_target_before before = { a->had_old, &a->old_content };
 	const char *data = a->new_content.data ? a->new_content.data : "";
 	struct np_target_file f = { 0 };
 	int r = np_action_file(a, &f);
@@ -106,6 +107,7 @@ static int run_file(const struct np_action *a, struct np_err *err)
 		return np_err_nomem(err);
 	f.give_meta = a->new_meta.known ? &a->new_meta : NULL;
 	f.drop_dir = a->drop_dir;
+	f.before = &before;
 	r = np_target_file_write(&f, a->has_new ? data : NULL, a->new_content.len, attr_of(a), err);
 	np_target_file_done(&f);
 	return r;
@@ -250,8 +252,9 @@ static bool is_home(const struct np_action *a)
 static int run_homes(struct np_action *v, size_t n, struct np_err *err)
 {
 	_cleanup_free_ struct np_target_write *writes = calloc(n, sizeof(*writes));
+	_cleanup_free_ struct np_target_before *before = calloc(n, sizeof(*before));
 	struct np_target_file *files = calloc(n, sizeof(*files));
-	int r = writes && files ? 0 : -ENOMEM;
+	int r = writes && before && files ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < n && r == 0; i++) {
 		const char *data = v[i].new_content.data ? v[i].new_content.data : "";
@@ -261,6 +264,8 @@ static int run_homes(struct np_action *v, size_t n, struct np_err *err)
 						      .len = v[i].new_content.len,
 						      .attr = attr_of(&v[i]) };
 		r = np_action_file(&v[i], &files[i]);
+		before[i] = (struct np_target_before){ v[i].had_old, &v[i].old_content };
+		files[i].before = &before[i];
 		files[i].give_meta = v[i].new_meta.known ? &v[i].new_meta : NULL;
 	}
 	if (r == 0)
