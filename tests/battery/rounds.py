@@ -29,8 +29,8 @@ ENVIRONMENT = {
     "UBSAN_OPTIONS": "halt_on_error=1:abort_on_error=1:print_stacktrace=1"}
 
 
-# /etc and /var/lib as they were: what this machine installs meanwhile is no node's doing
-STILL = 'mount --bind "$0/etc" /etc && mount --bind "$0/var-lib" /var/lib && exec "$@"'
+# /etc and /var as they were: what this machine installs meanwhile is no node's doing
+STILL = 'mount --bind "$0/etc" /etc && mount --bind "$0/var" /var && exec "$@"'
 
 
 def copy(path, folder):
@@ -41,17 +41,21 @@ def copy(path, folder):
 
 @functools.lru_cache(maxsize=None)
 def still_picture():
-    """A copy of this machine's /etc, and of what a node needs of /var/lib, for all rounds: a
-    node shows those folders of the machine under its own changes."""
+    """A copy of this machine's /etc, and of what a node needs of /var, for all rounds: a node
+    shows those folders of the machine under its own changes."""
     folder = tempfile.mkdtemp(prefix="np-battery-")
     atexit.register(shutil.rmtree, folder, True)
-    if ROOT.startswith("/var/lib/"):
-        raise SystemExit("%s: a node of the battery has another /var/lib" % ROOT)
-    os.mkdir(folder + "/var-lib")
+    if ROOT.startswith("/var/"):
+        raise SystemExit("%s: a node of the battery has another /var" % ROOT)
+    for name in ("cache", "lib", "local", "log", "mail", "opt", "spool", "tmp"):
+        os.makedirs(os.path.join(folder, "var", name))
+    os.symlink("/run", folder + "/var/run")
+    os.symlink("/run/lock", folder + "/var/lock")
+    os.chmod(folder, 0o755)
     copy("/etc", folder)
     for path in ("/var/lib/dpkg", "/var/lib/rpm"):
         if os.path.isdir(path):
-            copy(path, folder + "/var-lib")
+            copy(path, folder + "/var/lib")
     return folder
 
 
