@@ -123,8 +123,9 @@ def test_the_schema(machine, name):
 def test_both_say_the_same():
     """The second one installs the package as well."""
     first, second = (yaml.safe_load(ours(name)) for name in OURS)
-    install_line, *rest = second["runcmd"]
-    assert rest == first["runcmd"] and "nodeprep_*.deb" in install_line
+    install_line = second["runcmd"].pop(1)
+    assert second["runcmd"] == first["runcmd"] and "nodeprep_*.deb" in install_line
+    assert first["runcmd"][0] == "set -e"
     assert second["write_files"] == first["write_files"]
 
 
@@ -204,6 +205,10 @@ def test_a_failure_is_seen(machine):
     done = this.boot()
     assert "status: error" in done.stdout, done
     assert "/etc/nodeprep/map" in this.output() and "node03" in this.output()
+    assert this.one.ipv4() == []
+    # so does any line before it
+    this.seed("node01", ours("user-data.yaml").replace("nodeprep.service]", "nonesuch.service]"), instance="i-2")
+    assert "status: error" in this.boot().stdout
     assert this.one.ipv4() == []
 
 
