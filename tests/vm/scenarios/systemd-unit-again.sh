@@ -61,7 +61,7 @@ reload
 wait_for 40 has_ip
 done_with() { [ "$(value "nodeprep-netdev@$1.service" Result) $(value "nodeprep-netdev@$1.service" ActiveState)" = "$2 inactive" ]; }
 wait_for 40 done_with ib0 success
-is_ready
+has_ip || fail "no address"
 
 say "a child that somebody makes starts nothing"
 ip link add link ib0 name ib0.8001 type ipoib pkey 0x8001
