@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 from helpers import ROOT
-from helpers_packages import packages
+from helpers_built import packages
 from test_cloud_init import PACKAGES, UNPACKED, Machine, needs_cloud_init, ours
 from test_completion import FLAGS, install
 from test_docs import read
