@@ -26,5 +26,5 @@ DEPS_VM := python3 qemu-system-x86 linux-headers-amd64 linux-source-6.1 binutils
 DEPS_DEB := debhelper dpkg-dev make
 DEPS_RPM := rpm make xz-utils
 # for the tests of both packages, of `make test` alone; with all above some 170 packages, 110 MB
-DEPS_PACKAGES := $(DEPS_DEB) $(DEPS_RPM) lintian rpmlint mmdebstrap cpio
+DEPS_PACKAGES := $(DEPS_DEB) $(DEPS_RPM) lintian rpmlint mmdebstrap cpio dnf
 DEPS := $(DEPS_BUILD) $(DEPS_TEST) $(DEPS_LINT)

@@ -306,12 +306,12 @@ def test_what_the_caller_has_open_is_left_alone(hook, node):
     one = hook.host(node)
     hook.stand_in(one, "ls -l /proc/$$/fd >/tmp/fds; cat >/tmp/read; exit 5")
     done = one.shell("""
-        mkfifo /tmp/three; exec 3<>/tmp/three
+        mkfifo /tmp/pipe; exec 3<>/tmp/pipe 7<>/tmp/pipe
         printf 'first\\nsecond\\n' | { %s/post-install; cat; }""" % hook.libexec)
     assert done.stdout == "first\nsecond\n" and "pending" in done.stderr, done
     assert one.read("/tmp/read") == b""
     fds = one.read("/tmp/fds").decode()
-    assert "/tmp/three" not in fds and re.search(r" 0 -> /dev/null", fds), fds
+    assert "/tmp/pipe" not in fds and re.search(r" 0 -> /dev/null", fds), fds
     # without any of them
     done = one.shell("%s/post-install <&- >&- 2>&-" % hook.libexec)
     assert done.rc == 0 and done.stdout == done.stderr == "", done

@@ -14,6 +14,7 @@ from helpers import HERE, IP, NODEPREP, PLAIN, PYTHON, ROOT
 
 WATCH = os.path.join(HERE, "security_watch.py")
 UNIT = os.path.join(ROOT, "etc/systemd/nodeprep.service")
+NETDEV_UNIT = os.path.join(ROOT, "etc/systemd/nodeprep-netdev@.service")
 # linux/capability.h
 NUMBERS = {"CHOWN": 0, "DAC_OVERRIDE": 1, "DAC_READ_SEARCH": 2, "FOWNER": 3, "FSETID": 4,
            "KILL": 5, "SETGID": 6, "SETUID": 7, "NET_BIND_SERVICE": 10, "NET_ADMIN": 12,
@@ -358,8 +359,9 @@ def test_the_rung_of_root(guide):
 # ---- the unit ----
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed")
-def test_exposure_of_the_unit(tmp_path):
-    done = subprocess.run(["systemd-analyze", "security", "--offline=yes", "--no-pager", UNIT],
+@pytest.mark.parametrize("path", [UNIT, NETDEV_UNIT])
+def test_exposure_of_the_unit(tmp_path, path):
+    done = subprocess.run(["systemd-analyze", "security", "--offline=yes", "--no-pager", path],
                           capture_output=True, text=True, check=False)
     assert "Overall exposure level" in done.stdout, done
     level = float(re.search(r"exposure level for \S+: ([0-9.]+)", done.stdout).group(1))
@@ -368,12 +370,25 @@ def test_exposure_of_the_unit(tmp_path):
     program = tmp_path / "nodeprep"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
-    unit = tmp_path / "nodeprep.service"
-    with open(UNIT, encoding="utf-8") as file:
-        unit.write_text(file.read().replace("/usr/sbin/nodeprep", str(program)))
-    done = subprocess.run(["systemd-analyze", "verify", "--man=no", str(unit)],
+    unit = tmp_path / os.path.basename(path)
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    assert "/usr/libexec/nodeprep/unattended boot" in text
+    unit.write_text(text.replace("/usr/libexec/nodeprep/unattended", str(program)))
+    done = subprocess.run(["systemd-analyze", "verify", "--man=no", str(unit).replace("@", "@ib0")],
                           capture_output=True, text=True, check=False)
-    assert "nodeprep.service" not in done.stderr, done.stderr
+    assert "nodeprep" not in done.stderr, done.stderr
+
+
+def test_both_units_are_fenced_in_alike():
+    """The reasons stand in one of them; what differs is when they run, and what of."""
+    def fence(path):
+        with open(path, encoding="utf-8") as file:
+            text = file.read().split("[Service]")[1].split("[Install]")[0]
+        return [line for line in text.splitlines()
+                if line and line[0] != "#" and not line.startswith(("ExecCondition=", "RemainAfterExit="))]
+
+    assert fence(UNIT) == fence(NETDEV_UNIT) and len(fence(UNIT)) > 40
 
 
 def test_the_unit_gives_what_the_program_keeps():

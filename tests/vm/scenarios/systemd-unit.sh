@@ -1,22 +1,24 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
 # nodeprep.service with all that it is denied: the first start makes the node ready, files and
-# a home included; enabled, the boot after that does it too.
+# a home included. Enabled, the next boot does it while the subnet manager is late, and before
+# network-online.target, remote file systems, slurmd and Dask. systemd-unit-again goes on.
 # boot: systemd-unit
-# seconds: 120
+# seconds: 150
 # reboots: 1
 # hw: no, it reboots
 
 # shellcheck source=/dev/null
 . "${VM_LIB:-/vm/lib.sh}"
-unit() { systemctl show --value -p "$1" nodeprep.service; }
+value() { systemctl show --value -p "$2" "$1"; }
+unit() { value nodeprep.service "$1"; }
+has_ip() { ip addr show ib0 | grep -q "inet 10.0.0.50/24"; }
 is_ready() {
 	[ "$(unit Result)" = success ] || fail "nodeprep.service: $(unit Result): $(journalctl -b -u nodeprep --no-pager)"
-	ip addr show ib0 | grep -q "inet 10.0.0.50/24" || fail "ib0 has no address"
+	has_ip || fail "ib0 has no address"
 	nodeprep_json 0 apply --no-selftest
 	holds '.ready and .changed == false'
 }
-
 if [ "$STAGE" = 1 ]; then
 	wait_for 30 test -e /sys/class/net/ib0
 	chown alice: /home/alice
@@ -30,8 +32,46 @@ if [ "$STAGE" = 1 ]; then
 	[ "$(stat -c %U /home/alice/.nccl.conf)" = alice ] || fail "no file in the home of alice"
 	[ "$(stat -c %a /etc/nccl.conf)" = 644 ] || fail "nobody can read /etc/nccl.conf"
 	must 0 systemctl enable nodeprep.service
+
+	# at the next boot the port is INIT until nodeprep is at work: stand-ins for the subnet
+	# manager, and for who wants the interface ready
+	echo "options softib state=2" >/etc/modprobe.d/softib.conf
+	stand_in() {
+		printf '[Unit]\nWants=network-online.target\n[Service]\n%s\nExecStart=/bin/bash -c "%s"\n[Install]\nWantedBy=multi-user.target\n' \
+			"$2" "$3" >"/etc/systemd/system/$1.service"
+		must 0 systemctl enable "$1.service"
+	}
+	stand_in vm-sm "" "until ip addr show ib0 | grep -q 10.0.0.50; do sleep 0.2; done; sleep 2; cut -d. -f1 /proc/uptime >/run/vm-sm; echo ACTIVE >/sys/kernel/debug/softib/mlx5_0/state"
+	for name in slurmd dask-worker; do
+		stand_in "$name" $'Type=oneshot\nRemainAfterExit=yes' "ip addr show ib0 >/run/vm-$name"
+	done
 	reboot_node
 fi
 
-wait_for 60 systemctl -q is-active nodeprep.service
+say "ib0 is addressed at multi-user, and the order is right"
+must 0 systemctl is-active multi-user.target nodeprep.service
+# as docs/deploy.md says
+must 0 systemctl status --no-pager nodeprep.service
+must 0 journalctl --no-pager -b -u nodeprep.service
 is_ready
+must 0 systemd-analyze critical-chain --fuzz=1h slurmd.service
+! journalctl -b --no-pager | grep "ordering cycle" || fail "units are in a cycle"
+began=$(unit ExecMainStartTimestampMonotonic)
+ready=$(unit ActiveEnterTimestampMonotonic)
+echo "nodeprep.service began at $began us, was ready at $ready us; the port was set ACTIVE at $(cat /run/vm-sm) s"
+(($(cat /run/vm-sm) * 1000000 + 1000000 > began && $(cat /run/vm-sm) * 1000000 <= ready)) || fail "the port did not come up while it ran"
+[ "$(unit NRestarts)" = 0 ] || fail "it was not waited for"
+for name in systemd-modules-load.service systemd-udev-trigger.service rdma-load-modules@infiniband.service; do
+	at=$(value "$name" ActiveEnterTimestampMonotonic)
+	((at > 0 && at <= began)) || fail "$name at $at us, not before nodeprep.service"
+done
+for name in network-online.target remote-fs-pre.target slurmd.service dask-worker.service multi-user.target; do
+	at=$(value "$name" InactiveExitTimestampMonotonic)
+	echo "$name at $at us"
+	((at >= ready)) || fail "$name at $at us, not after nodeprep.service"
+done
+for name in slurmd dask-worker; do
+	if ! grep -q "LOWER_UP.*state UP" "/run/vm-$name" || ! grep -q "inet 10.0.0.50/24" "/run/vm-$name"; then
+		fail "$name did not find ib0 ready: $(cat "/run/vm-$name")"
+	fi
+done
