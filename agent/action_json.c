@@ -6,45 +6,10 @@
 
 #include "agent/action.h"
 #include "agent/facts.h"
+#include "agent/json_text.h"
 
 static const char *const kinds[] = { "mode",	    "mtu",    "link",	     "address_add",
 				     "address_del", "module", "gdrdrv_node", "file" };
-
-static json_t *encode_bytes(const struct np_buf *bytes)
-{
-	np_auto_buf struct np_buf hex = { 0 };
-	json_t *text = json_stringn(bytes->data ? bytes->data : "", bytes->len);
-
-	if (text)
-		return json_pack("{s:o}", "text", text);
-	for (size_t i = 0; bytes->data && i < bytes->len; i++)
-		np_buf_printf(&hex, "%02x", (unsigned char)bytes->data[i]);
-	return hex.failed ? NULL : json_pack("{s:s}", "hex", hex.data);
-}
-
-static int decode_bytes(const json_t *object, struct np_buf *out)
-{
-	json_t *text = json_object_get(object, "text"), *hex = json_object_get(object, "hex");
-	const char *digits = json_string_value(hex);
-
-	if (json_is_string(text)) {
-		np_buf_add(out, json_string_value(text), json_string_length(text));
-		return out->failed ? -ENOMEM : 0;
-	}
-	if (!digits || strlen(digits) % 2)
-		return -EINVAL;
-	for (; *digits; digits += 2) {
-		char pair[3] = { digits[0], digits[1], '\0' };
-		uint64_t value;
-		char byte;
-
-		if (np_parse_u64(pair, 16, 255, &value) < 0)
-			return -EINVAL;
-		byte = (char)value;
-		np_buf_add(out, &byte, 1);
-	}
-	return out->failed ? -ENOMEM : 0;
-}
 
 /* A name from outside: a string, or where that is not UTF-8 its bytes in hex. */
 static json_t *encode_text(const char *s)
@@ -53,7 +18,7 @@ static json_t *encode_text(const char *s)
 
 	if (!s)
 		return json_null();
-	return json_string(s) ?: encode_bytes(&bytes);
+	return json_string(s) ?: np_json_bytes(&bytes);
 }
 
 /* Returns 0, -EINVAL or -ENOMEM; @out stays NULL for null or no member. */
@@ -72,7 +37,7 @@ static int decode_text(const json_t *object, const char *key, char **out)
 		return *out ? 0 : -ENOMEM;
 	}
 	np_buf_add(&bytes, "", 0);
-	r = decode_bytes(value, &bytes);
+	r = np_json_take_bytes(value, &bytes);
 	if (r == 0 && strlen(bytes.data) != bytes.len)
 		r = -EINVAL;
 	if (r < 0) {
@@ -198,7 +163,7 @@ static json_t *encode_meta(const struct np_file_meta *meta)
 		return json_null();
 	list = json_array();
 	for (size_t i = 0; i < meta->n_xattrs; i++) {
-		json_t *x = encode_bytes(&meta->xattrs[i].value);
+		json_t *x = np_json_bytes(&meta->xattrs[i].value);
 
 		r |= set(x, "name", encode_text(meta->xattrs[i].name));
 		r |= json_array_append_new(list, x);
@@ -234,7 +199,7 @@ static int decode_xattr(const json_t *object, struct np_file_meta *out)
 	if (r == 0 && !name)
 		r = -EINVAL;
 	if (r == 0)
-		r = decode_bytes(object, &value);
+		r = np_json_take_bytes(object, &value);
 	return r < 0 ? r : np_file_meta_add(out, name, value.data, value.len);
 }
 
@@ -283,8 +248,8 @@ static json_t *encode_file(const struct np_action *a)
 	r |= set(o, "gid", json_integer(a->gid));
 	r |= set(o, "had_old", json_boolean(a->had_old));
 	r |= set(o, "has_new", json_boolean(a->has_new));
-	r |= set(o, "old", encode_bytes(&a->old_content));
-	r |= set(o, "new", encode_bytes(&a->new_content));
+	r |= set(o, "old", np_json_bytes(&a->old_content));
+	r |= set(o, "new", np_json_bytes(&a->new_content));
 	r |= set(o, "mode", json_integer(a->attr.mode));
 	r |= set(o, "old_uid", json_integer(a->attr.uid));
 	r |= set(o, "old_gid", json_integer(a->attr.gid));
@@ -354,9 +319,9 @@ static int decode_file(const json_t *object, struct np_action *a)
 	if (r == 0)
 		r = decode_dir(object, "drop_dir", a->path, &a->drop_dir);
 	if (r == 0)
-		r = decode_bytes(json_object_get(object, "old"), &a->old_content);
+		r = np_json_take_bytes(json_object_get(object, "old"), &a->old_content);
 	if (r == 0)
-		r = decode_bytes(json_object_get(object, "new"), &a->new_content);
+		r = np_json_take_bytes(json_object_get(object, "new"), &a->new_content);
 	return r == 0 && !is_target(a) ? -EINVAL : r;
 }
 
