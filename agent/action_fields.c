@@ -4,41 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-json_t *np_encode_bytes(const struct np_buf *bytes)
-{
-	np_auto_buf struct np_buf hex = { 0 };
-	json_t *text = json_stringn(bytes->data ? bytes->data : "", bytes->len);
-
-	if (text)
-		return json_pack("{s:o}", "text", text);
-	for (size_t i = 0; bytes->data && i < bytes->len; i++)
-		np_buf_printf(&hex, "%02x", (unsigned char)bytes->data[i]);
-	return hex.failed ? NULL : json_pack("{s:s}", "hex", hex.data);
-}
-
-int np_decode_bytes(const json_t *object, struct np_buf *out)
-{
-	json_t *text = json_object_get(object, "text"), *hex = json_object_get(object, "hex");
-	const char *digits = json_string_value(hex);
-
-	if (json_is_string(text)) {
-		np_buf_add(out, json_string_value(text), json_string_length(text));
-		return out->failed ? -ENOMEM : 0;
-	}
-	if (!digits || strlen(digits) % 2)
-		return -EINVAL;
-	for (; *digits; digits += 2) {
-		char pair[3] = { digits[0], digits[1], '\0' };
-		uint64_t value;
-		char byte;
-
-		if (np_parse_u64(pair, 16, 255, &value) < 0)
-			return -EINVAL;
-		byte = (char)value;
-		np_buf_add(out, &byte, 1);
-	}
-	return out->failed ? -ENOMEM : 0;
-}
+#include "agent/json_text.h"
 
 /* A name from outside: a string, or where that is not UTF-8 its bytes in hex. */
 json_t *np_encode_text(const char *s)
@@ -47,7 +13,7 @@ json_t *np_encode_text(const char *s)
 
 	if (!s)
 		return json_null();
-	return json_string(s) ?: np_encode_bytes(&bytes);
+	return json_string(s) ?: np_json_bytes(&bytes);
 }
 
 /* Returns 0, -EINVAL or -ENOMEM; @out stays NULL for null or no member. */
@@ -66,7 +32,7 @@ int np_decode_text(const json_t *object, const char *key, char **out)
 		return *out ? 0 : -ENOMEM;
 	}
 	np_buf_add(&bytes, "", 0);
-	r = np_decode_bytes(value, &bytes);
+	r = np_json_take_bytes(value, &bytes);
 	if (r == 0 && strlen(bytes.data) != bytes.len)
 		r = -EINVAL;
 	if (r < 0) {

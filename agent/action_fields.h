@@ -8,11 +8,7 @@
 
 /* Members of an action's JSON object (action_json.c). What is encoded here is read back the
  * same. encode: new reference, NULL when out of memory. decode: 0, -ENOMEM, or -EINVAL for what
- * cannot have been written here; outputs are untouched then, but for those of bytes and text. */
-
-/* {"text": ...}, or where it is not UTF-8 {"hex": ...}. Decoding appends. */
-json_t *np_encode_bytes(const struct np_buf *bytes);
-int np_decode_bytes(const json_t *object, struct np_buf *out) np_must_check;
+ * cannot have been written here; outputs are untouched then, but for those of text. Bytes are json_text.h's. */
 
 /* A name from outside: a string, where that is not UTF-8 its bytes in hex, or null. Decoding:
  * *out is new, and stays NULL for null or no member. */

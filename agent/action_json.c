@@ -7,6 +7,7 @@
 #include "agent/action.h"
 #include "agent/action_fields.h"
 #include "agent/facts.h"
+#include "agent/json_text.h"
 
 static const char *const kinds[] = { "mode",	    "mtu",    "link",	     "address_add",
 				     "address_del", "module", "gdrdrv_node", "file" };
@@ -93,7 +94,7 @@ static json_t *encode_meta(const struct np_file_meta *meta)
 		return json_null();
 	list = json_array();
 	for (size_t i = 0; i < meta->n_xattrs; i++) {
-		json_t *x = np_encode_bytes(&meta->xattrs[i].value);
+		json_t *x = np_json_bytes(&meta->xattrs[i].value);
 
 		r |= set(x, "name", np_encode_text(meta->xattrs[i].name));
 		r |= json_array_append_new(list, x);
@@ -129,7 +130,7 @@ static int decode_xattr(const json_t *object, struct np_file_meta *out)
 	if (r == 0 && !name)
 		r = -EINVAL;
 	if (r == 0)
-		r = np_decode_bytes(object, &value);
+		r = np_json_take_bytes(object, &value);
 	return r < 0 ? r : np_file_meta_add(out, name, value.data, value.len);
 }
 
@@ -178,8 +179,8 @@ static json_t *encode_file(const struct np_action *a)
 	r |= set(o, "gid", json_integer(a->gid));
 	r |= set(o, "had_old", json_boolean(a->had_old));
 	r |= set(o, "has_new", json_boolean(a->has_new));
-	r |= set(o, "old", np_encode_bytes(&a->old_content));
-	r |= set(o, "new", np_encode_bytes(&a->new_content));
+	r |= set(o, "old", np_json_bytes(&a->old_content));
+	r |= set(o, "new", np_json_bytes(&a->new_content));
 	r |= set(o, "mode", json_integer(a->attr.mode));
 	r |= set(o, "old_uid", json_integer(a->attr.uid));
 	r |= set(o, "old_gid", json_integer(a->attr.gid));
@@ -240,9 +241,9 @@ static int decode_file(const json_t *object, struct np_action *a)
 	if (r == 0)
 		r = decode_dir(object, "drop_dir", a->path, &a->drop_dir);
 	if (r == 0)
-		r = np_decode_bytes(json_object_get(object, "old"), &a->old_content);
+		r = np_json_take_bytes(json_object_get(object, "old"), &a->old_content);
 	if (r == 0)
-		r = np_decode_bytes(json_object_get(object, "new"), &a->new_content);
+		r = np_json_take_bytes(json_object_get(object, "new"), &a->new_content);
 	return r == 0 && !is_target(a) ? -EINVAL : r;
 }
 

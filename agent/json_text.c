@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/json_text.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,4 +87,59 @@ bool np_json_is_code(const char *s)
 	return len < sizeof(((struct np_err *)0)->code) && *s >= 'a' && *s <= 'z' &&
 	       strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_.") == len && s[len - 1] != '.' &&
 	       !strstr(s, "..");
+}
+
+/* A control character takes six as text. */
+static bool is_text(const struct np_buf *bytes)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < bytes->len; i++) {
+		unsigned char c = (unsigned char)bytes->data[i];
+
+		len += c == '\n' || c == '\t' || c == '"' || c == '\\' ? 2 : c < 0x20 ? 6 : 1;
+	}
+	return len <= 2 * bytes->len;
+}
+
+json_t *np_json_bytes(const struct np_buf *bytes)
+{
+	static const char digits[] = "0123456789abcdef";
+	np_auto_buf struct np_buf hex = { 0 };
+	json_t *text =
+		is_text(bytes) ? json_stringn(bytes->data ? bytes->data : "", bytes->len) : NULL;
+
+	if (text)
+		return json_pack("{s:o}", "text", text);
+	for (size_t i = 0; bytes->data && i < bytes->len; i++) {
+		unsigned char c = (unsigned char)bytes->data[i];
+		const char pair[2] = { digits[c >> 4], digits[c & 15] };
+
+		np_buf_add(&hex, pair, sizeof(pair));
+	}
+	return hex.failed ? NULL : json_pack("{s:s}", "hex", hex.data);
+}
+
+int np_json_take_bytes(const json_t *object, struct np_buf *out)
+{
+	json_t *text = json_object_get(object, "text"), *hex = json_object_get(object, "hex");
+	const char *digits = json_string_value(hex);
+
+	if (json_is_string(text)) {
+		np_buf_add(out, json_string_value(text), json_string_length(text));
+		return out->failed ? -ENOMEM : 0;
+	}
+	if (!digits || strlen(digits) % 2)
+		return -EINVAL;
+	for (; *digits; digits += 2) {
+		char pair[3] = { digits[0], digits[1], '\0' };
+		uint64_t value;
+		char byte;
+
+		if (np_parse_u64(pair, 16, 255, &value) < 0)
+			return -EINVAL;
+		byte = (char)value;
+		np_buf_add(out, &byte, 1);
+	}
+	return out->failed ? -ENOMEM : 0;
 }

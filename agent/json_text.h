@@ -21,6 +21,12 @@ json_t *np_json_strv(const struct np_strv *list);
  * laid out as lines for people. New reference; NULL when out of memory. */
 json_t *np_json_printable(const json_t *value);
 
+/* Any bytes, in at most twice as many: {"text": ...}, or where they are not UTF-8 or full of
+ * control characters {"hex": ...}. New reference; NULL when out of memory. */
+json_t *np_json_bytes(const struct np_buf *bytes);
+/* Adds what np_json_bytes made to @out. Returns 0, -EINVAL or -ENOMEM. */
+int np_json_take_bytes(const json_t *object, struct np_buf *out) np_must_check;
+
 /* A string of one line: not empty, at most 700 bytes, no control characters. */
 bool np_json_is_line(const json_t *value);
 

@@ -2,6 +2,8 @@
 #include "agent/now.h"
 
 #include <errno.h>
+#include <linux/if_arp.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -103,6 +105,42 @@ int np_now_observe(const struct np_actions *actions, struct np_now *out, struct 
 		r = look_at_netdevs(&names, out, err);
 	if (r < 0)
 		np_now_done(out);
+	return r;
+}
+
+static bool is_of_netdev(const struct np_action *a)
+{
+	return a->kind != NP_ACTION_FILE && a->kind != NP_ACTION_MODULE &&
+	       a->kind != NP_ACTION_GDRDRV_NODE;
+}
+
+static bool is_elsewhere(const struct np_action *a)
+{
+	return is_of_netdev(a) && if_nametoindex(a->ifname) != (unsigned int)a->ifindex;
+}
+
+int np_now_follow_names(struct np_actions *actions, struct np_err *err)
+{
+	np_auto(np_netdevs_done) struct np_netdevs netdevs = { 0 };
+	np_auto_netlink struct np_netlink *nl = NULL;
+	size_t first = 0;
+	int r;
+
+	while (first < actions->n && !is_elsewhere(&actions->v[first]))
+		first++;
+	if (first == actions->n)
+		return 0;
+	r = np_netlink_open(&nl, err);
+	if (r == 0)
+		r = np_netdevs_observe_all(nl, NP_NETDEV_BASIC, &netdevs, err);
+	for (size_t i = first; i < actions->n && r == 0; i++) {
+		struct np_action *a = &actions->v[i];
+
+		for (size_t k = 0; k < netdevs.n && is_elsewhere(a); k++)
+			if (netdevs.v[k].ifindex == a->ifindex &&
+			    netdevs.v[k].type == ARPHRD_INFINIBAND)
+				np_strcpy(a->ifname, sizeof(a->ifname), netdevs.v[k].name);
+	}
 	return r;
 }
 

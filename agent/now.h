@@ -22,6 +22,11 @@ struct np_now {
  * negative errno with message. */
 int np_now_observe(const struct np_actions *actions, struct np_now *out,
 		   struct np_err *err) np_must_check;
+/* A netdev may have been given another name since: the actions of this boot get the one that it
+ * has now, by its ifindex. One that is not there any more keeps its old name. Returns 0 or a
+ * negative errno with message. */
+int np_now_follow_names(struct np_actions *actions, struct np_err *err) np_must_check;
+
 void np_now_done(struct np_now *now);
 #define np_auto_now np_auto(np_now_done)
 

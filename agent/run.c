@@ -64,8 +64,11 @@ int np_run_load(struct np_run *run, enum np_check_status status, struct np_check
 		set_aside(run, NP_STATE_RECORD, &why, status, checks);
 	else if (r < 0 && r != -ENOENT)
 		return r == -ENOMEM ? np_err_nomem(err) : r;
-	run->loaded = true;
-	return 0;
+	r = np_now_follow_names(&run->record.base, err);
+	if (r == 0)
+		r = np_now_follow_names(&run->record.last, err);
+	run->loaded = r == 0;
+	return r;
 }
 
 int np_run_look(struct np_run *run, struct np_checks *checks, struct np_err *err)
@@ -84,7 +87,9 @@ int np_run_look(struct np_run *run, struct np_checks *checks, struct np_err *err
 	}
 	if (r < 0)
 		return np_err_nomem(err);
-	r = np_run_load(run, NP_CHECK_WARN, checks, err);
+	r = np_now_follow_names(&run->old.actions, err);
+	if (r == 0)
+		r = np_run_load(run, NP_CHECK_WARN, checks, err);
 	if (r < 0)
 		return r;
 	if (np_streq(run->record.run, run->old.run)) {

@@ -21,7 +21,9 @@ static int unwritable(const char *path, int num, struct np_err *err)
 {
 	np_err_set(err, num, "state.unwritable", "cannot record the undo in %s: %s", path,
 		   strerror(-num));
-	np_err_hint(err, "make " NP_STATE_DIR " writable");
+	np_err_hint(err, num == -EFBIG ? "raise the limit of file sizes (ulimit -f), or name "
+					 "fewer users" :
+					 "make " NP_STATE_DIR " writable");
 	return num;
 }
 
@@ -185,6 +187,9 @@ int np_state_write(const struct np_state *st, const char *name, const char *text
 	if (len > NP_STATE_MAX)
 		return unwritable(np_state_path(st), -EFBIG, err);
 	np_file_sweep_temp(st->dirfd, name);
+	/* it would not be read again */
+	if (len > NP_STATE_MAX)
+		return unwritable(np_state_path(st), -EFBIG, err);
 	r = np_file_replace_at(st->dirfd, name, text, len, &attr, err);
 	return r < 0 ? unwritable(np_state_path(st), r, err) : 0;
 }

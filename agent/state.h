@@ -15,7 +15,7 @@
 #define NP_STATE_JOURNAL   "journal.json" /* while a run is under way or unconfirmed */
 #define NP_STATE_RECORD	   "record.json"  /* what there was before */
 #define NP_STATE_LIBRARIES "libraries"	  /* the last census did not pass (census.h) */
-#define NP_STATE_MAX	   (64 << 20)
+#define NP_STATE_MAX	   (256 << 20)
 
 struct np_state {
 	int dirfd;   /* to write to; -1 until np_state_open */

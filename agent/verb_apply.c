@@ -15,6 +15,7 @@
 #include "agent/probe_addresses.h"
 #include "agent/run.h"
 #include "agent/selftest_run.h"
+#include "agent/undo_room.h"
 #include "agent/wait.h"
 #include "base/child.h"
 #include "base/log.h"
@@ -137,13 +138,15 @@ static void drop_failed(struct np_actions *planned, const struct np_actions *all
 }
 
 /* All that is needed to take the run back is on the disk before its first change, and with
- * --confirm who does it unattended is there, too. */
-static int record_undo(struct apply *ap, size_t from)
+ * --confirm who does it unattended is there, too. Moves @from beyond what is left out. */
+static int record_undo(struct apply *ap, size_t *from)
 {
 	struct np_result *result = ap->result;
 	int r = np_run_begin(&ap->run, &result->checks, &result->error);
 
-	np_take_originals(&result->actions, from);
+	np_take_originals(&result->actions, *from);
+	if (r == 0)
+		*from = np_undo_make_room(&ap->run.record.base, &result->actions, *from);
 	if (ap->confirm_s && !ap->run.deadline_ms)
 		ap->run.deadline_ms = np_boot_ms() + ap->confirm_s * 1000LL;
 	if (r == 0)
@@ -188,7 +191,7 @@ static int run_plan(struct apply *ap, unsigned int parts,
 		r = np_err_nomem(&ap->result->error);
 	if (r < 0)
 		return r;
-	r = record_undo(ap, from);
+	r = record_undo(ap, &from);
 	if (r == 0)
 		r = np_execute(ap->nl, all, from, &ap->result->error);
 	return r < 0 ? r : (int)n;

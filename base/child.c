@@ -43,8 +43,8 @@ void np_signals_install(void)
 
 	for (size_t i = 0; i < NP_ARRAY_SIZE(handled); i++)
 		/* nohup, and what a shell starts in the background */
-		if (sigaction(handled[i], &action, &before) == 0 &&
-		    before.sa_handler == SIG_IGN && handled[i] != SIGTERM)
+		if (sigaction(handled[i], &action, &before) == 0 && before.sa_handler == SIG_IGN &&
+		    handled[i] != SIGTERM)
 			signal(handled[i], SIG_IGN);
 	signal(SIGCHLD, SIG_DFL); /* ignored by the caller, children could not be waited for */
 	signal(SIGPIPE, SIG_IGN);

@@ -62,11 +62,10 @@ void np_child_result_done(struct np_child_result *result);
 
 /* Forks; the child becomes uid/gid (supplementary groups of @user), drops all
  * capabilities, gets the filter NP_CONFINE_HOME (so it cannot ask a name service either:
- * that takes a socket), has no terminal and of the caller's descriptors stderr alone, runs fn(arg, out) and sends @out back; fn's return value (0 or
- * negative errno) is the function's. When the caller already is uid, fn runs in
- * this process. -ETIMEDOUT after @timeout_ms (a hung network file system); a signal
- * to the caller does not cut it short.
- * fn must not touch stdout. */
+ * that takes a socket), has no terminal and of the caller's descriptors stderr alone, runs fn(arg,
+ * out) and sends @out back; fn's return value (0 or negative errno) is the function's. When the
+ * caller already is uid, fn runs in this process. -ETIMEDOUT after @timeout_ms (a hung network file
+ * system); a signal to the caller does not cut it short. fn must not touch stdout. */
 int np_as_user(const char *user, uid_t uid, gid_t gid, int timeout_ms,
 	       int (*fn)(void *arg, struct np_buf *out), void *arg, struct np_buf *out,
 	       struct np_err *err) np_must_check;

@@ -82,8 +82,8 @@ static const int no_child[] = {
 #endif
 	/* what is mounted, and ways around paths */
 	SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_open_tree, SYS_move_mount,
-	SYS_fsopen, SYS_fsconfig, SYS_fsmount, SYS_fspick, SYS_mount_setattr, SYS_quotactl,
-	443, 467, /* quotactl_fd, open_tree_attr: asm-generic/unistd.h of newer kernels */
+	SYS_fsopen, SYS_fsconfig, SYS_fsmount, SYS_fspick, SYS_mount_setattr, SYS_quotactl, 443,
+	467, /* quotactl_fd, open_tree_attr: asm-generic/unistd.h of newer kernels */
 	SYS_open_by_handle_at,
 	/* namespaces and names */
 	SYS_unshare, SYS_setns, SYS_sethostname, SYS_setdomainname,

@@ -28,8 +28,8 @@ static bool is_kept(const char *entry)
 static bool is_early(const char *entry)
 {
 	return np_starts_with(entry, "LD_") || np_starts_with(entry, "GLIBC_TUNABLES=") ||
-	       np_starts_with(entry, "MALLOC_") ||
-	       np_starts_with(entry, "NLDBG=") || np_starts_with(entry, "NLCB=");
+	       np_starts_with(entry, "MALLOC_") || np_starts_with(entry, "NLDBG=") ||
+	       np_starts_with(entry, "NLCB=");
 }
 
 void np_environment_clean(char **argv)

@@ -277,6 +277,9 @@ void np_identity_done(struct np_identity *id)
 
 int np_user_become(const struct np_identity *id)
 {
+	/* to the kernel that is "as it is", and a database may say it: setresuid(2) */
+	if (id->uid == (uid_t)-1 || id->gid == (gid_t)-1)
+		return -EINVAL;
 	/* an ordinary user cannot change groups, and need not when it is itself */
 	if (setgroups(id->n_groups, id->groups) < 0 && !(errno == EPERM && id->uid == getuid()))
 		return -errno;

@@ -141,6 +141,23 @@ def test_an_address_of_others_stays(node, promote):
     assert revert(one).doc["actions"] == []
 
 
+@pytest.mark.parametrize("other", [False, True], ids=["free", "taken"])
+def test_a_netdev_with_another_name(guide, other):
+    """Its address is taken back where it is now; who has the old name is somebody else."""
+    guide.apply()
+    guide.shell("ip link set ib0 down; ip link set ib0 name ibx; ip link set ibx up")
+    if other:
+        guide.shell("ip tuntap add dev ib0 mode tap; ip addr add 10.0.0.50/24 dev ib0")
+    done = revert(guide)
+    assert ("netdev.address_del", "ibx") in [a[:2] for a in done.actions()], done
+    links = guide.links()
+    assert links["ibx"]["up"] is False
+    assert [a for a in links["ibx"]["addresses"] if "." in a[0]] == []
+    if other:
+        assert guide.ipv4("ib0") == [IP]
+    assert guide.read(RECORD) is None
+
+
 def test_edited_files(guide):
     guide.write("/etc/nccl.conf", "NCCL_SOCKET_IFNAME=eth0\n")
     guide.apply()

@@ -209,6 +209,16 @@ def test_temporary_files_of_a_killed_run(node):
 
 # ---- another boot ----
 
+def test_a_killed_run_and_another_name(node):
+    """Of the run that was not finished, too."""
+    one = node("guide.ini")
+    kill_at(one, "renameat", 3, "apply", "--ip", IP, *QUICK)
+    assert one.read(JOURNAL) and one.ipv4() == [IP]
+    one.shell("ip link set ib0 down; ip link set ib0 name ibx; ip link set ibx up")
+    revert(one)
+    assert one.ipv4("ibx") == []
+
+
 def test_what_ended_with_the_boot_is_not_taken_back(guide):
     """Files are; an address that somebody has set since is theirs."""
     guide.apply()

@@ -4,7 +4,7 @@
 import json
 
 import pytest
-from helpers import IP, NODEPREP, QUICK
+from helpers import IP, NODEPREP, PLAIN, QUICK
 from test_confirm import GUARD, guards, is_taken_back, wait_until
 from test_in_use import hold
 from test_revert import JOURNAL, RECORD, revert, run_python, snapshot
@@ -357,3 +357,51 @@ def test_two_reverts_at_once(guide):
     assert sorted(one.doc["changed"] for one in done) == [False, True]
     assert snapshot(guide) == before
     assert json.loads(done[0].stdout)["verb"] == "revert"
+
+
+CROWD = """
+for i in $(seq {n}); do
+    echo u$i:x:$((5000+i)):$((5000+i))::/home/u$i:/bin/sh >>/etc/passwd
+    mkdir -p /home/u$i
+    head -c 250000 /dev/zero | tr '\\0' '\\001' >/home/u$i/.nccl.conf
+    chown -R $((5000+i)):$((5000+i)) /home/u$i
+done
+"""
+
+
+def test_homes_do_not_fill_the_undo(guide):
+    """What it keeps of them is their choice. It can be read back, whatever they chose."""
+    count = 14
+    guide.shell(CROWD.format(n=count))
+    before = snapshot(guide)
+    users = [word for i in range(1, count + 1) for word in ("--user", "u%d" % i)]
+    done = guide.run(PLAIN, "apply", "--ip", IP, *QUICK, *users, timeout=300)
+    assert done.rc == 0, done
+    # old and new content, since the first run and of the last one: two characters a byte
+    assert len(guide.read(RECORD)) < count * 250000 * 8 * 1.1
+    done = guide.run(PLAIN, "revert", timeout=300)
+    assert done.rc == 0, done
+    assert snapshot(guide) == before
+
+
+def test_more_than_the_undo_takes(guide):
+    """The largest are left out, and said; a home of a few lines is served all the same."""
+    count = 76
+    guide.shell(CROWD.format(n=count))
+    guide.shell("echo small:x:6000:6000::/home/small:/bin/sh >>/etc/passwd; mkdir /home/small;"
+                "echo NCCL_DEBUG=WARN >/home/small/.nccl.conf; chown -R 6000:6000 /home/small")
+    before = snapshot(guide)
+    users = [word for i in range(1, count + 1) for word in ("--user", "u%d" % i)]
+    done = guide.run(PLAIN, "apply", "--json", "--ip", IP, *QUICK, *users, "--user", "small",
+                     timeout=300)
+    assert done.rc == 1, done
+    left = {c["target"] for c in done.checks(code="file.home_refused")}
+    # 32 MiB by 500,024 bytes
+    assert len(left) == count - 67 and left < {"/home/u%d/.nccl.conf" % i for i in range(1, count + 1)}
+    failed = {a["target"] for a in done.doc["actions"] if a["status"] == "failed"}
+    assert failed == left
+    assert b"NCCL_SOCKET_IFNAME" in guide.read("/home/small/.nccl.conf")
+    assert b"NCCL_SOCKET_IFNAME" not in guide.read(sorted(left)[0])
+    done = guide.run(PLAIN, "revert", timeout=300)
+    assert done.rc == 0, done
+    assert snapshot(guide) == before

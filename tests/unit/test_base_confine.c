@@ -69,7 +69,7 @@ static int child_calls(void)
 	REFUSED(syscall(SYS_clock_settime, -1, NULL));
 	REFUSED(syscall(SYS_reboot, 0, 0, 0, NULL));
 	REFUSED(syscall(SYS_kexec_load, 0, -1, NULL, -1));
-	REFUSED(syscall(443, -1, 0, 0, NULL)); /* quotactl_fd */
+	REFUSED(syscall(443, -1, 0, 0, NULL));	   /* quotactl_fd */
 	REFUSED(syscall(467, -1, "", 0, NULL, 0)); /* open_tree_attr */
 	REFUSED(ioctl(-1, TIOCSTI, ""));
 	REFUSED(ioctl(-1, TIOCLINUX, ""));

@@ -224,6 +224,22 @@ static void test_many_and_a_signal(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* A database may say -1, which leaves the caller as it is: root. */
+static void test_nobody_at_all(void **state)
+{
+	const struct np_identity odd[] = { { .uid = (uid_t)-1, .gid = 1000 },
+					   { .uid = 1000, .gid = (gid_t)-1 },
+					   { .uid = (uid_t)-1, .gid = (gid_t)-1 } };
+
+	(void)state;
+	for (size_t i = 0; i < NP_ARRAY_SIZE(odd); i++) {
+		assert_int_equal(np_user_become(&odd[i]), -EINVAL);
+		/* refused before anything is changed */
+		assert_int_equal(getegid(), getgid());
+		assert_int_not_equal(getegid(), 1000);
+	}
+}
+
 static int environment(void *arg, struct np_buf *out)
 {
 	(void)arg;
@@ -336,10 +352,15 @@ static void test_identity(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_as_oneself),    cmocka_unit_test(test_as_user),
-		cmocka_unit_test(test_many),	      cmocka_unit_test(test_many_and_a_signal),
-		cmocka_unit_test(test_with_deadline), cmocka_unit_test(test_users),
-		cmocka_unit_test(test_known_users),   cmocka_unit_test(test_identity),
+		cmocka_unit_test(test_as_oneself),
+		cmocka_unit_test(test_as_user),
+		cmocka_unit_test(test_nobody_at_all),
+		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_many_and_a_signal),
+		cmocka_unit_test(test_with_deadline),
+		cmocka_unit_test(test_users),
+		cmocka_unit_test(test_known_users),
+		cmocka_unit_test(test_identity),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -368,12 +368,17 @@ static void test_processes_unseen(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_values),	    cmocka_unit_test(test_sources),
-		cmocka_unit_test(test_classes),	    cmocka_unit_test(test_root),
+		cmocka_unit_test(test_values),
+		cmocka_unit_test(test_sources),
+		cmocka_unit_test(test_classes),
+		cmocka_unit_test(test_root),
 		cmocka_unit_test(test_processes_unseen),
-		cmocka_unit_test(test_issues),	    cmocka_unit_test(test_many_and_long),
-		cmocka_unit_test(test_proc_limits), cmocka_unit_test(test_set),
-		cmocka_unit_test(test_units),	    cmocka_unit_test(test_processes),
+		cmocka_unit_test(test_issues),
+		cmocka_unit_test(test_many_and_long),
+		cmocka_unit_test(test_proc_limits),
+		cmocka_unit_test(test_set),
+		cmocka_unit_test(test_units),
+		cmocka_unit_test(test_processes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
