@@ -30,6 +30,7 @@ void np_action_done(struct np_action *a)
 	free(a->failure);
 	free(a->made_dir);
 	free(a->drop_dir);
+	np_strv_done(&a->brings);
 	np_file_meta_done(&a->old_meta);
 	np_file_meta_done(&a->new_meta);
 	np_buf_done(&a->old_content);
@@ -149,6 +150,21 @@ bool np_action_is_in_effect(const struct np_action *a)
 	return a->status == NP_STATUS_DONE || (a->status == NP_STATUS_FAILED && a->in_place);
 }
 
+void np_action_brought(const struct np_action *a, size_t index, struct np_action *out)
+{
+	memset(out, 0, sizeof(*out));
+	out->kind = NP_ACTION_MODULE;
+	out->status = NP_STATUS_DONE;
+	out->to_value = 1;
+	out->ignore_blacklist = a->ignore_blacklist;
+	np_strcpy(out->module, sizeof(out->module), a->brings.v[index]);
+}
+
+size_t np_action_n_brought(const struct np_action *a)
+{
+	return a->status == NP_STATUS_DONE || a->status == NP_STATUS_FAILED ? a->brings.n : 0;
+}
+
 bool np_action_cuts_netdev(const struct np_action *a)
 {
 	return a->kind == NP_ACTION_ADDR_DEL || a->kind == NP_ACTION_MODE ||
@@ -170,11 +186,21 @@ static const char *value_text(const struct np_action *a, uint32_t value, char *o
 		snprintf(out, size, "%s", np_ipoib_mode_str((enum np_ipoib_mode)value));
 	else if (a->kind == NP_ACTION_LINK)
 		snprintf(out, size, "%s", value ? "up" : "down");
-	else if (a->kind == NP_ACTION_MODULE)
-		snprintf(out, size, "%s", value ? "loaded" : "absent");
 	else
 		snprintf(out, size, "%u", value);
 	return out;
+}
+
+/* "loaded, with ib_cm, iw_cm" */
+static void module_text(const struct np_action *a, bool after, char *out, size_t size)
+{
+	size_t n = after && a->status == NP_STATUS_DONE ? a->brings.n : 0, len;
+
+	snprintf(out, size, "%s", (after ? a->to_value : a->from_value) ? "loaded" : "absent");
+	for (size_t i = 0; i < n; i++) {
+		len = strlen(out);
+		snprintf(out + len, size - len, "%s%s", i ? ", " : ", with ", a->brings.v[i]);
+	}
 }
 
 /* "c 511:0 mode 0660 owner 0:44" */
@@ -207,12 +233,14 @@ static const char *side_text(const struct np_action *a, bool after, char *out, s
 	case NP_ACTION_MODE:
 	case NP_ACTION_MTU:
 	case NP_ACTION_LINK:
-	case NP_ACTION_MODULE:
 		return value_text(a, after ? a->to_value : a->from_value, out, size);
 	case NP_ACTION_ADDR_ADD:
 	case NP_ACTION_ADDR_DEL:
 		if (after == (a->kind == NP_ACTION_ADDR_ADD))
 			snprintf(out, size, "%s", np_inet_str(&a->addr.inet, address));
+		break;
+	case NP_ACTION_MODULE:
+		module_text(a, after, out, size);
 		break;
 	case NP_ACTION_GDRDRV_NODE:
 		node_text(a, after, out, size);

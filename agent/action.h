@@ -42,6 +42,9 @@ struct np_action {
 
 	char module[64], options[160]; /* NP_ACTION_MODULE */
 	bool ignore_blacklist;
+	/* of a load: modules that come along with it, since it needs them and they were absent, in
+	 * order. Once it ran: those that it loaded, also where it failed at the end */
+	struct np_strv brings;
 
 	/* NP_ACTION_GDRDRV_NODE: from_value and to_value are its major; had_old: the right
 	 * node was there, with @attr; has_new: it shall be there, with @new_attr */
@@ -85,6 +88,12 @@ void np_action_done(struct np_action *a);
 
 /* Did it change something that is to be taken back: done, or failed and in place? Pure. */
 bool np_action_is_in_effect(const struct np_action *a);
+
+/* The load of a->brings.v[@index] as a done action of its own; nothing to free. Pure. */
+void np_action_brought(const struct np_action *a, size_t index, struct np_action *out);
+
+/* How many modules came along with it, now that it ran. Pure. */
+size_t np_action_n_brought(const struct np_action *a);
 
 /* May it cut what runs over its netdev? Adding an address or bringing a netdev up does not. */
 bool np_action_cuts_netdev(const struct np_action *a);

@@ -5,116 +5,11 @@
 #include <string.h>
 
 #include "agent/action.h"
+#include "agent/action_fields.h"
 #include "agent/facts.h"
 
 static const char *const kinds[] = { "mode",	    "mtu",    "link",	     "address_add",
 				     "address_del", "module", "gdrdrv_node", "file" };
-
-static json_t *encode_bytes(const struct np_buf *bytes)
-{
-	np_auto_buf struct np_buf hex = { 0 };
-	json_t *text = json_stringn(bytes->data ? bytes->data : "", bytes->len);
-
-	if (text)
-		return json_pack("{s:o}", "text", text);
-	for (size_t i = 0; bytes->data && i < bytes->len; i++)
-		np_buf_printf(&hex, "%02x", (unsigned char)bytes->data[i]);
-	return hex.failed ? NULL : json_pack("{s:s}", "hex", hex.data);
-}
-
-static int decode_bytes(const json_t *object, struct np_buf *out)
-{
-	json_t *text = json_object_get(object, "text"), *hex = json_object_get(object, "hex");
-	const char *digits = json_string_value(hex);
-
-	if (json_is_string(text)) {
-		np_buf_add(out, json_string_value(text), json_string_length(text));
-		return out->failed ? -ENOMEM : 0;
-	}
-	if (!digits || strlen(digits) % 2)
-		return -EINVAL;
-	for (; *digits; digits += 2) {
-		char pair[3] = { digits[0], digits[1], '\0' };
-		uint64_t value;
-		char byte;
-
-		if (np_parse_u64(pair, 16, 255, &value) < 0)
-			return -EINVAL;
-		byte = (char)value;
-		np_buf_add(out, &byte, 1);
-	}
-	return out->failed ? -ENOMEM : 0;
-}
-
-/* A name from outside: a string, or where that is not UTF-8 its bytes in hex. */
-static json_t *encode_text(const char *s)
-{
-	const struct np_buf bytes = { .data = (char *)s, .len = s ? strlen(s) : 0 };
-
-	if (!s)
-		return json_null();
-	return json_string(s) ?: encode_bytes(&bytes);
-}
-
-/* Returns 0, -EINVAL or -ENOMEM; @out stays NULL for null or no member. */
-static int decode_text(const json_t *object, const char *key, char **out)
-{
-	const json_t *value = json_object_get(object, key);
-	struct np_buf bytes = { 0 };
-	int r;
-
-	if (!value || json_is_null(value))
-		return 0;
-	if (json_is_string(value)) {
-		if (strlen(json_string_value(value)) != json_string_length(value))
-			return -EINVAL;
-		*out = strdup(json_string_value(value));
-		return *out ? 0 : -ENOMEM;
-	}
-	np_buf_add(&bytes, "", 0);
-	r = decode_bytes(value, &bytes);
-	if (r == 0 && strlen(bytes.data) != bytes.len)
-		r = -EINVAL;
-	if (r < 0) {
-		np_buf_done(&bytes);
-		return r;
-	}
-	*out = bytes.data;
-	return 0;
-}
-
-/* The same into a field of fixed size; a value that does not fit is -EINVAL. */
-static int decode_name(const json_t *object, const char *key, char *out, size_t size)
-{
-	_cleanup_free_ char *text = NULL;
-	int r = decode_text(object, key, &text);
-
-	if (r < 0)
-		return r;
-	return text && np_strcpy(out, size, text) ? 0 : -EINVAL;
-}
-
-/* A whole number from 0 to @max. */
-static int decode_number(const json_t *object, const char *key, json_int_t max, json_int_t *out)
-{
-	const json_t *value = json_object_get(object, key);
-
-	if (!json_is_integer(value) || json_integer_value(value) < 0 ||
-	    json_integer_value(value) > max)
-		return -EINVAL;
-	*out = json_integer_value(value);
-	return 0;
-}
-
-static int decode_u32(const json_t *object, const char *key, uint32_t *out)
-{
-	json_int_t value;
-
-	if (decode_number(object, key, UINT32_MAX, &value) < 0)
-		return -EINVAL;
-	*out = (uint32_t)value;
-	return 0;
-}
 
 static int set(json_t *object, const char *key, json_t *value)
 {
@@ -134,7 +29,7 @@ static json_t *encode_address(const struct np_netdev_addr *addr)
 	r |= set(o, "broadcast", json_string(broadcast));
 	r |= set(o, "scope", json_integer(addr->scope));
 	r |= set(o, "flags", json_integer(addr->flags));
-	r |= set(o, "label", encode_text(addr->label));
+	r |= set(o, "label", np_encode_text(addr->label));
 	r |= set(o, "valid_s", json_integer(addr->valid_s));
 	r |= set(o, "preferred_s", json_integer(addr->preferred_s));
 	r |= set(o, "metric", json_integer(addr->metric));
@@ -171,11 +66,11 @@ static int decode_address(const json_t *object, struct np_netdev_addr *out)
 
 	memset(out, 0, sizeof(*out));
 	if (!text || np_inet_parse_any(text, &out->inet) < 0 || !broadcast ||
-	    decode_number(object, "scope", UINT8_MAX, &scope) < 0 ||
-	    decode_u32(object, "flags", &out->flags) < 0 ||
-	    decode_u32(object, "valid_s", &out->valid_s) < 0 ||
-	    decode_u32(object, "preferred_s", &out->preferred_s) < 0 ||
-	    decode_u32(object, "metric", &out->metric) < 0)
+	    np_decode_number(object, "scope", UINT8_MAX, &scope) < 0 ||
+	    np_decode_u32(object, "flags", &out->flags) < 0 ||
+	    np_decode_u32(object, "valid_s", &out->valid_s) < 0 ||
+	    np_decode_u32(object, "preferred_s", &out->preferred_s) < 0 ||
+	    np_decode_u32(object, "metric", &out->metric) < 0)
 		return -EINVAL;
 	out->scope = (uint8_t)scope;
 	if (*broadcast) {
@@ -185,7 +80,7 @@ static int decode_address(const json_t *object, struct np_netdev_addr *out)
 	}
 	if (decode_peer(object, out) < 0)
 		return -EINVAL;
-	return decode_name(object, "label", out->label, sizeof(out->label));
+	return np_decode_name(object, "label", out->label, sizeof(out->label));
 }
 
 /* Times and extended attributes; null where they are not known. */
@@ -198,9 +93,9 @@ static json_t *encode_meta(const struct np_file_meta *meta)
 		return json_null();
 	list = json_array();
 	for (size_t i = 0; i < meta->n_xattrs; i++) {
-		json_t *x = encode_bytes(&meta->xattrs[i].value);
+		json_t *x = np_encode_bytes(&meta->xattrs[i].value);
 
-		r |= set(x, "name", encode_text(meta->xattrs[i].name));
+		r |= set(x, "name", np_encode_text(meta->xattrs[i].name));
 		r |= json_array_append_new(list, x);
 	}
 	o = json_pack("{s:I, s:I, s:I, s:I, s:o}", "mtime_s", (json_int_t)meta->mtime.tv_sec,
@@ -218,7 +113,7 @@ static int decode_time(const json_t *o, const char *s, const char *ns, struct ti
 	const json_t *seconds = json_object_get(o, s);
 	json_int_t nanoseconds;
 
-	if (!json_is_integer(seconds) || decode_number(o, ns, 999999999, &nanoseconds) < 0)
+	if (!json_is_integer(seconds) || np_decode_number(o, ns, 999999999, &nanoseconds) < 0)
 		return -EINVAL;
 	out->tv_sec = (time_t)json_integer_value(seconds);
 	out->tv_nsec = (long)nanoseconds;
@@ -229,12 +124,12 @@ static int decode_xattr(const json_t *object, struct np_file_meta *out)
 {
 	np_auto_buf struct np_buf value = { 0 };
 	_cleanup_free_ char *name = NULL;
-	int r = decode_text(object, "name", &name);
+	int r = np_decode_text(object, "name", &name);
 
 	if (r == 0 && !name)
 		r = -EINVAL;
 	if (r == 0)
-		r = decode_bytes(object, &value);
+		r = np_decode_bytes(object, &value);
 	return r < 0 ? r : np_file_meta_add(out, name, value.data, value.len);
 }
 
@@ -262,7 +157,7 @@ static int decode_meta(const json_t *object, const char *key, struct np_file_met
 /* A folder above the file, and nothing else: it may be removed. */
 static int decode_dir(const json_t *object, const char *key, const char *path, char **out)
 {
-	int r = decode_text(object, key, out);
+	int r = np_decode_text(object, key, out);
 	size_t len = *out ? strlen(*out) : 0;
 
 	if (r < 0 || !*out)
@@ -275,37 +170,27 @@ static int decode_dir(const json_t *object, const char *key, const char *path, c
 static json_t *encode_file(const struct np_action *a)
 {
 	json_t *o = json_object();
-	int r = set(o, "path", encode_text(a->path));
+	int r = set(o, "path", np_encode_text(a->path));
 
-	r |= set(o, "user", encode_text(a->user));
-	r |= set(o, "home", encode_text(a->home));
+	r |= set(o, "user", np_encode_text(a->user));
+	r |= set(o, "home", np_encode_text(a->home));
 	r |= set(o, "uid", json_integer(a->uid));
 	r |= set(o, "gid", json_integer(a->gid));
 	r |= set(o, "had_old", json_boolean(a->had_old));
 	r |= set(o, "has_new", json_boolean(a->has_new));
-	r |= set(o, "old", encode_bytes(&a->old_content));
-	r |= set(o, "new", encode_bytes(&a->new_content));
+	r |= set(o, "old", np_encode_bytes(&a->old_content));
+	r |= set(o, "new", np_encode_bytes(&a->new_content));
 	r |= set(o, "mode", json_integer(a->attr.mode));
 	r |= set(o, "old_uid", json_integer(a->attr.uid));
 	r |= set(o, "old_gid", json_integer(a->attr.gid));
 	r |= set(o, "old_meta", encode_meta(&a->old_meta));
 	r |= set(o, "new_meta", encode_meta(&a->new_meta));
-	r |= set(o, "made_dir", encode_text(a->made_dir));
-	r |= set(o, "drop_dir", encode_text(a->drop_dir));
+	r |= set(o, "made_dir", np_encode_text(a->made_dir));
+	r |= set(o, "drop_dir", np_encode_text(a->drop_dir));
 	if (r == 0)
 		return o;
 	json_decref(o);
 	return NULL;
-}
-
-static int decode_bool(const json_t *object, const char *key, bool *out)
-{
-	const json_t *value = json_object_get(object, key);
-
-	if (!json_is_boolean(value))
-		return -EINVAL;
-	*out = json_is_true(value);
-	return 0;
 }
 
 static bool is_our_modulefile(const struct np_action *a)
@@ -329,21 +214,22 @@ static bool is_target(const struct np_action *a)
 static int decode_file(const json_t *object, struct np_action *a)
 {
 	json_int_t mode;
-	int r = decode_text(object, "path", &a->path);
+	int r = np_decode_text(object, "path", &a->path);
 
 	if (r == 0)
-		r = decode_text(object, "user", &a->user);
+		r = np_decode_text(object, "user", &a->user);
 	if (r == 0)
-		r = decode_text(object, "home", &a->home);
+		r = np_decode_text(object, "home", &a->home);
 	if (r < 0)
 		return r;
 	if (!a->path || a->path[0] != '/' || !a->user != !a->home ||
-	    decode_u32(object, "uid", &a->uid) < 0 || decode_u32(object, "gid", &a->gid) < 0 ||
-	    decode_bool(object, "had_old", &a->had_old) < 0 ||
-	    decode_bool(object, "has_new", &a->has_new) < 0 ||
-	    decode_number(object, "mode", 07777, &mode) < 0 ||
-	    decode_u32(object, "old_uid", &a->attr.uid) < 0 ||
-	    decode_u32(object, "old_gid", &a->attr.gid) < 0)
+	    np_decode_u32(object, "uid", &a->uid) < 0 ||
+	    np_decode_u32(object, "gid", &a->gid) < 0 ||
+	    np_decode_bool(object, "had_old", &a->had_old) < 0 ||
+	    np_decode_bool(object, "has_new", &a->has_new) < 0 ||
+	    np_decode_number(object, "mode", 07777, &mode) < 0 ||
+	    np_decode_u32(object, "old_uid", &a->attr.uid) < 0 ||
+	    np_decode_u32(object, "old_gid", &a->attr.gid) < 0)
 		return -EINVAL;
 	a->attr.mode = (mode_t)mode;
 	r = decode_meta(object, "old_meta", &a->old_meta);
@@ -354,9 +240,9 @@ static int decode_file(const json_t *object, struct np_action *a)
 	if (r == 0)
 		r = decode_dir(object, "drop_dir", a->path, &a->drop_dir);
 	if (r == 0)
-		r = decode_bytes(json_object_get(object, "old"), &a->old_content);
+		r = np_decode_bytes(json_object_get(object, "old"), &a->old_content);
 	if (r == 0)
-		r = decode_bytes(json_object_get(object, "new"), &a->new_content);
+		r = np_decode_bytes(json_object_get(object, "new"), &a->new_content);
 	return r == 0 && !is_target(a) ? -EINVAL : r;
 }
 
@@ -370,11 +256,27 @@ static int decode_attr(const json_t *object, struct np_file_attr *out)
 {
 	json_int_t mode;
 
-	if (decode_number(object, "mode", 07777, &mode) < 0 ||
-	    decode_u32(object, "uid", &out->uid) < 0 || decode_u32(object, "gid", &out->gid) < 0)
+	if (np_decode_number(object, "mode", 07777, &mode) < 0 ||
+	    np_decode_u32(object, "uid", &out->uid) < 0 ||
+	    np_decode_u32(object, "gid", &out->gid) < 0)
 		return -EINVAL;
 	out->mode = (mode_t)mode;
 	return 0;
+}
+
+static int encode_module(json_t *object, const struct np_action *a)
+{
+	json_t *brings = json_array();
+	int r = brings ? 0 : -1;
+
+	for (size_t i = 0; i < a->brings.n; i++)
+		r |= json_array_append_new(brings, np_encode_text(a->brings.v[i]));
+	r |= set(object, "module", np_encode_text(a->module));
+	r |= set(object, "options", np_encode_text(a->options));
+	r |= set(object, "ignore_blacklist", json_boolean(a->ignore_blacklist));
+	r |= set(object, "from", json_integer(a->from_value));
+	r |= set(object, "to", json_integer(a->to_value));
+	return r | set(object, "brings", brings);
 }
 
 static int encode_node(json_t *object, const struct np_action *a)
@@ -390,10 +292,10 @@ static int encode_node(json_t *object, const struct np_action *a)
 
 static int decode_node(const json_t *object, struct np_action *a)
 {
-	if (decode_u32(object, "major", &a->to_value) < 0 ||
-	    decode_bool(object, "had_old", &a->had_old) < 0 ||
-	    decode_bool(object, "has_new", &a->has_new) < 0 ||
-	    decode_bool(object, "replaces", &a->replaces) < 0 ||
+	if (np_decode_u32(object, "major", &a->to_value) < 0 ||
+	    np_decode_bool(object, "had_old", &a->had_old) < 0 ||
+	    np_decode_bool(object, "has_new", &a->has_new) < 0 ||
+	    np_decode_bool(object, "replaces", &a->replaces) < 0 ||
 	    decode_attr(json_object_get(object, "old"), &a->attr) < 0)
 		return -EINVAL;
 	a->from_value = a->to_value;
@@ -410,14 +312,11 @@ json_t *np_action_encode(const struct np_action *a)
 	if (a->kind == NP_ACTION_FILE) {
 		r = set(object, "file", encode_file(a));
 	} else if (a->kind == NP_ACTION_MODULE) {
-		r = set(object, "module", encode_text(a->module));
-		r |= set(object, "options", encode_text(a->options));
-		r |= set(object, "ignore_blacklist", json_boolean(a->ignore_blacklist));
-		r |= set(object, "to", json_integer(a->to_value));
+		r = encode_module(object, a);
 	} else if (a->kind == NP_ACTION_GDRDRV_NODE) {
 		r = encode_node(object, a);
 	} else {
-		r = set(object, "ifname", encode_text(a->ifname));
+		r = set(object, "ifname", np_encode_text(a->ifname));
 		r |= set(object, "ifindex", json_integer(a->ifindex));
 		r |= set(object, "from", json_integer(a->from_value));
 		r |= set(object, "to", json_integer(a->to_value));
@@ -436,15 +335,15 @@ json_t *np_action_encode(const struct np_action *a)
 static int decode_netdev(const json_t *object, struct np_action *a)
 {
 	json_int_t ifindex;
-	int r = decode_name(object, "ifname", a->ifname, sizeof(a->ifname));
+	int r = np_decode_name(object, "ifname", a->ifname, sizeof(a->ifname));
 
 	if (r < 0)
 		return r;
-	if (decode_number(object, "ifindex", INT32_MAX, &ifindex) < 0 ||
-	    decode_u32(object, "from", &a->from_value) < 0 ||
-	    decode_u32(object, "to", &a->to_value) < 0 ||
-	    decode_u32(object, "old_mtu", &a->old_mtu) < 0 ||
-	    decode_u32(object, "restore_mtu", &a->restore_mtu) < 0)
+	if (np_decode_number(object, "ifindex", INT32_MAX, &ifindex) < 0 ||
+	    np_decode_u32(object, "from", &a->from_value) < 0 ||
+	    np_decode_u32(object, "to", &a->to_value) < 0 ||
+	    np_decode_u32(object, "old_mtu", &a->old_mtu) < 0 ||
+	    np_decode_u32(object, "restore_mtu", &a->restore_mtu) < 0)
 		return -EINVAL;
 	a->ifindex = (int)ifindex;
 	if (a->kind == NP_ACTION_ADDR_ADD || a->kind == NP_ACTION_ADDR_DEL)
@@ -455,15 +354,39 @@ static int decode_netdev(const json_t *object, struct np_action *a)
 	return 0;
 }
 
+static int decode_brings(const json_t *list, struct np_action *a)
+{
+	if (!json_is_array(list) || (json_array_size(list) && !a->to_value))
+		return -EINVAL;
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *name = json_array_get(list, i);
+
+		if (!json_is_string(name) || json_string_length(name) >= sizeof(a->module) ||
+		    strlen(json_string_value(name)) != json_string_length(name))
+			return -EINVAL;
+		if (np_strv_add(&a->brings, json_string_value(name)) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 static int decode_module(const json_t *object, struct np_action *a)
 {
-	int r = decode_name(object, "module", a->module, sizeof(a->module));
+	json_int_t from, to;
+	int r = np_decode_name(object, "module", a->module, sizeof(a->module));
 
 	if (r == 0)
-		r = decode_name(object, "options", a->options, sizeof(a->options));
+		r = np_decode_name(object, "options", a->options, sizeof(a->options));
 	if (r == 0)
-		r = decode_bool(object, "ignore_blacklist", &a->ignore_blacklist);
-	return r == 0 ? decode_u32(object, "to", &a->to_value) : r;
+		r = np_decode_bool(object, "ignore_blacklist", &a->ignore_blacklist);
+	if (r < 0)
+		return r;
+	if (np_decode_number(object, "from", 1, &from) < 0 ||
+	    np_decode_number(object, "to", 1, &to) < 0)
+		return -EINVAL;
+	a->from_value = (uint32_t)from;
+	a->to_value = (uint32_t)to;
+	return decode_brings(json_object_get(object, "brings"), a);
 }
 
 int np_action_decode(const json_t *object, struct np_action *out)

@@ -15,7 +15,8 @@
 #include "agent/run.h"
 #include "base/child.h"
 
-#define STEP_MS	       5000 /* how long after a confirmation it may linger */
+#define STEP_MS	       5000   /* how long after a confirmation it may linger */
+#define LONGEST_MS     300000 /* from one try to the next, where it cannot be taken back */
 #define LOCK_TIMEOUT_S 60
 
 static volatile sig_atomic_t told_to_end;
@@ -33,8 +34,7 @@ static void detach(void)
 
 	setsid();
 	prctl(PR_SET_NAME, "nodeprep-guard");
-	signal(SIGHUP, SIG_IGN);
-	signal(SIGINT, SIG_IGN);
+	np_signals_ignore();
 	sigaction(SIGTERM, &term, NULL);
 	close_range(0, ~0U, 0);
 	null_fd = open("/dev/null", O_RDWR);
@@ -43,10 +43,16 @@ static void detach(void)
 	openlog("nodeprep", LOG_PID, LOG_DAEMON);
 }
 
+/* A folder that cannot be looked at at the moment says nothing. */
+static bool is_absent(const char *path)
+{
+	return access(path, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
 static bool is_over(void)
 {
-	return access(NP_STATE_DIR "/" NP_STATE_JOURNAL, F_OK) < 0 &&
-	       access(NP_STATE_DIR_RUN "/" NP_STATE_JOURNAL, F_OK) < 0;
+	return is_absent(NP_STATE_DIR "/" NP_STATE_JOURNAL) &&
+	       is_absent(NP_STATE_DIR_RUN "/" NP_STATE_JOURNAL);
 }
 
 /* Returns false when the run is over. */
@@ -65,18 +71,40 @@ static bool sleep_until(int64_t deadline_ms)
 	return true;
 }
 
-static void take_back(void)
+static void complain(const char *message)
+{
+	static char last[sizeof(((struct np_err *)NULL)->message)];
+
+	if (np_streq(last, message))
+		return;
+	np_strcpy(last, sizeof(last), message);
+	syslog(LOG_ERR, "a run was not confirmed, and cannot be taken back yet: %s", message);
+}
+
+/* A full disk, or one that does not answer, must not leave the admin outside: once more, after
+ * a while that grows. */
+static int64_t try_again(void)
+{
+	static int64_t pause_ms = STEP_MS;
+	int64_t at = np_boot_ms() + pause_ms;
+
+	pause_ms = pause_ms < LONGEST_MS / 2 ? pause_ms * 2 : LONGEST_MS;
+	/* told to end: nobody waits for us any longer */
+	return told_to_end ? 0 : at;
+}
+
+static int64_t take_back(void)
 {
 	const struct np_revert_options options = { .last = true, .expire = true, .force = true };
 	np_auto_result struct np_result result = { .verb = "revert" };
 
-	if (np_revert(&options, &result) < 0)
-		syslog(LOG_ERR, "a run was not confirmed, and cannot be taken back: %s",
-		       result.error.message);
-	else
-		syslog(LOG_WARNING,
-		       "a run was not confirmed in time: its changes (%zu) were taken back",
-		       result.actions.n);
+	if (np_revert(&options, &result) < 0) {
+		complain(result.error.message);
+		return try_again();
+	}
+	syslog(LOG_WARNING, "a run was not confirmed in time: its changes (%zu) were taken back",
+	       result.actions.n);
+	return 0;
 }
 
 /* With the lock held. Returns when to look again, or 0 when all is done. */
@@ -85,17 +113,16 @@ static int64_t look(const char *name)
 	np_auto_run struct np_run run = NP_RUN_INIT;
 	struct np_checks checks = { 0 };
 	struct np_err err = { 0 };
-	int64_t again = 0;
 	int r = np_run_look(&run, &checks, &err);
 
 	np_checks_done(&checks);
-	if (r < 0 || !run.found || !np_streq(run.old.run, name))
+	if (r < 0) {
+		complain(err.message);
+		return try_again();
+	}
+	if (!run.found || !np_streq(run.old.run, name))
 		return 0;
-	if (np_run_is_pending(&run) && !told_to_end)
-		again = run.old.deadline_ms;
-	else
-		take_back();
-	return again;
+	return np_run_is_pending(&run) && !told_to_end ? run.old.deadline_ms : take_back();
 }
 
 static void guard_run(const char *name, int64_t deadline_ms)
@@ -109,12 +136,9 @@ static void guard_run(const char *name, int64_t deadline_ms)
 		lock = np_lock(LOCK_TIMEOUT_S, &err);
 		if (lock == -EBUSY)
 			continue;
-		if (lock < 0) {
-			syslog(LOG_ERR, "whether a run was confirmed cannot be seen: %s",
-			       err.message);
-			return;
-		}
-		deadline_ms = look(name);
+		if (lock < 0)
+			complain(err.message);
+		deadline_ms = lock < 0 ? try_again() : look(name);
 	}
 }
 

@@ -12,7 +12,8 @@
  * descriptors, terminal or lock, deaf to SIGHUP, started when the journal is written and
  * nothing is changed yet. It sleeps until @deadline_ms (CLOCK_BOOTTIME), or as long as the
  * journal says by then; at SIGTERM (the end of its session, a shutdown) it does so at once, since
- * then nobody would later. It ends when the run's journal is gone. What kills it outright leaves
+ * then nobody would later. Where it cannot (a full disk), it tries again, after pauses of up to
+ * 5 minutes. It ends when the run's journal is gone. What kills it outright leaves
  * the journal to the next nodeprep. It reports to syslog. Returns 0, or a negative errno with
  * message ("internal.child").
  */

@@ -51,6 +51,10 @@ void np_take_originals(struct np_actions *actions, size_t from)
 	for (size_t i = 0; files && homes && i < n; i++) {
 		const struct np_action *a = &actions->v[from + i];
 
+		/* without libkmod it does not load either */
+		if (a->kind == NP_ACTION_MODULE && a->to_value)
+			(void)!np_kmod_brings(a->module, a->ignore_blacklist,
+					      &actions->v[from + i].brings, NULL);
 		if (a->kind != NP_ACTION_FILE || np_action_file(a, &files[i]) < 0)
 			continue;
 		files[i].want_meta = true;
@@ -94,6 +98,7 @@ static const struct np_file_attr *attr_of(const struct np_action *a)
 
 static int run_file(const struct np_action *a, struct np_err *err)
 {
+	const struct np_target_before before = { a->had_old, &a->old_content };
 	const char *data = a->new_content.data ? a->new_content.data : "";
 	struct np_target_file f = { 0 };
 	int r = np_action_file(a, &f);
@@ -102,6 +107,7 @@ static int run_file(const struct np_action *a, struct np_err *err)
 		return np_err_nomem(err);
 	f.give_meta = a->new_meta.known ? &a->new_meta : NULL;
 	f.drop_dir = a->drop_dir;
+	f.before = &before;
 	r = np_target_file_write(&f, a->has_new ? data : NULL, a->new_content.len, attr_of(a), err);
 	np_target_file_done(&f);
 	return r;
@@ -124,22 +130,34 @@ static int run_mode(struct np_netlink *nl, const struct np_action *a, struct np_
 }
 
 /* The message has the kernel's own line already. */
-static int run_module(const struct np_action *a, struct np_err *err)
+static int load_module(struct np_action *a, struct np_err *err)
 {
 	np_auto_kmod_load_result struct np_kmod_load_result result = { 0 };
-	struct np_kmod_use use;
 	const struct np_kmod_load_spec spec = { .name = a->module,
 						.options = a->options[0] ? a->options : NULL,
 						.timeout_ms = MODULE_TIMEOUT_MS,
 						.ignore_blacklist = a->ignore_blacklist };
+	int r = np_kmod_load(&spec, &result, err);
 
-	if (a->to_value)
-		return np_kmod_load(&spec, &result, err);
+	np_strv_done(&a->brings);
+	a->brings = result.also_loaded;
+	memset(&result.also_loaded, 0, sizeof(result.also_loaded));
+	/* somebody else was faster: it is theirs */
+	if (r == 0 && !result.loaded_now)
+		a->from_value = a->to_value;
+	return r;
+}
+
+static int unload_module(const struct np_action *a, struct np_err *err)
+{
+	np_auto_kmod_use struct np_kmod_use use = { 0 };
+	char why[NP_KMOD_WHY_SIZE];
+
 	/* once more, at the last moment */
 	np_kmod_use_observe(a->module, &use);
-	if (use.state != NP_KMOD_ABSENT && np_kmod_kept(&use))
+	if (use.state != NP_KMOD_ABSENT && np_kmod_kept(&use, NULL, why))
 		return np_err_set(err, -EBUSY, "module.unload", "module %s stays: %s", a->module,
-				  np_kmod_kept(&use));
+				  why);
 	return np_kmod_unload(a->module, err);
 }
 
@@ -150,7 +168,7 @@ static int run_node(const struct np_action *a, struct np_err *err)
 	return np_gdrdrv_make_node((int)a->to_value, &a->new_attr, NULL, err);
 }
 
-static int run_action(struct np_netlink *nl, const struct np_action *a, struct np_err *err)
+static int run_action(struct np_netlink *nl, struct np_action *a, struct np_err *err)
 {
 	switch (a->kind) {
 	case NP_ACTION_MODE:
@@ -164,7 +182,7 @@ static int run_action(struct np_netlink *nl, const struct np_action *a, struct n
 	case NP_ACTION_ADDR_DEL:
 		return np_addr_del(nl, a->ifindex, a->ifname, &a->addr, err);
 	case NP_ACTION_MODULE:
-		return run_module(a, err);
+		return a->to_value ? load_module(a, err) : unload_module(a, err);
 	case NP_ACTION_GDRDRV_NODE:
 		return run_node(a, err);
 	case NP_ACTION_FILE:
@@ -234,8 +252,9 @@ static bool is_home(const struct np_action *a)
 static int run_homes(struct np_action *v, size_t n, struct np_err *err)
 {
 	_cleanup_free_ struct np_target_write *writes = calloc(n, sizeof(*writes));
+	_cleanup_free_ struct np_target_before *before = calloc(n, sizeof(*before));
 	struct np_target_file *files = calloc(n, sizeof(*files));
-	int r = writes && files ? 0 : -ENOMEM;
+	int r = writes && before && files ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < n && r == 0; i++) {
 		const char *data = v[i].new_content.data ? v[i].new_content.data : "";
@@ -245,6 +264,8 @@ static int run_homes(struct np_action *v, size_t n, struct np_err *err)
 						      .len = v[i].new_content.len,
 						      .attr = attr_of(&v[i]) };
 		r = np_action_file(&v[i], &files[i]);
+		before[i] = (struct np_target_before){ v[i].had_old, &v[i].old_content };
+		files[i].before = &before[i];
 		files[i].give_meta = v[i].new_meta.known ? &v[i].new_meta : NULL;
 	}
 	if (r == 0)

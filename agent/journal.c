@@ -86,6 +86,28 @@ static int damaged(struct np_err *err, const char *what)
 	return -EINVAL;
 }
 
+/* Takes what is in @a. What comes along with a module is an action of its own from here on. */
+static int add_decoded(struct np_actions *list, struct np_action *a)
+{
+	struct np_action brought, *slot;
+
+	for (size_t i = 0; i < a->brings.n; i++) {
+		np_action_brought(a, i, &brought);
+		slot = np_actions_add(list, NP_ACTION_MODULE);
+		if (!slot)
+			return -ENOMEM;
+		*slot = brought;
+	}
+	np_strv_done(&a->brings);
+	slot = np_actions_add(list, a->kind);
+	if (!slot)
+		return -ENOMEM;
+	*slot = *a;
+	slot->status = NP_STATUS_DONE;
+	memset(a, 0, sizeof(*a));
+	return 0;
+}
+
 static int decode_list(const json_t *list, struct np_actions *out)
 {
 	np_auto_actions struct np_actions actions = { 0 };
@@ -93,18 +115,14 @@ static int decode_list(const json_t *list, struct np_actions *out)
 	if (!json_is_array(list))
 		return -EINVAL;
 	for (size_t i = 0; i < json_array_size(list); i++) {
-		struct np_action a, *slot;
+		struct np_action a = { 0 };
 		int r = np_action_decode(json_array_get(list, i), &a);
 
+		if (r == 0)
+			r = add_decoded(&actions, &a);
+		np_action_done(&a);
 		if (r < 0)
 			return r;
-		slot = np_actions_add(&actions, a.kind);
-		if (!slot) {
-			np_action_done(&a);
-			return -ENOMEM;
-		}
-		*slot = a;
-		slot->status = NP_STATUS_DONE;
 	}
 	*out = actions;
 	memset(&actions, 0, sizeof(actions));
@@ -145,18 +163,24 @@ static int open_document(const char *text, size_t len, const char *kind,
 			 const struct np_state_id *me, struct np_state_id *of, json_t **out,
 			 struct np_err *err)
 {
-	json_t *doc = json_loadb(text, len, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, NULL);
+	json_error_t why;
+	json_t *doc = json_loadb(text, len, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &why);
 	char sum[24] = "", said[24] = "", word[16];
 	int r = 0;
 
-	if (!json_is_object(doc)) {
+	if (!doc && json_error_code(&why) == json_error_out_of_memory) {
+		r = np_err_nomem(err);
+	} else if (!json_is_object(doc)) {
 		r = damaged(err, "it is no JSON document, or was cut off");
 	} else if (json_integer_value(json_object_get(doc, "format")) != FORMAT ||
 		   !take_word(doc, "kind", word, sizeof(word)) || strcmp(word, kind) != 0) {
 		r = damaged(err, "it is of another version of nodeprep, or something else");
 	} else if (!take_word(doc, "checksum", said, sizeof(said)) ||
-		   json_object_del(doc, "checksum") < 0 || checksum(doc, sum) < 0 ||
-		   strcmp(sum, said) != 0) {
+		   json_object_del(doc, "checksum") < 0) {
+		r = damaged(err, "it has no checksum");
+	} else if (checksum(doc, sum) < 0) {
+		r = np_err_nomem(err);
+	} else if (strcmp(sum, said) != 0) {
 		r = damaged(err, "its checksum is wrong: it was damaged, or edited by hand");
 	} else if (!take_word(doc, "machine_id", of->machine, sizeof(of->machine)) ||
 		   !take_word(doc, "boot_id", of->boot, sizeof(of->boot))) {

@@ -80,7 +80,7 @@ int main(int argc, char **argv)
 	umask(022);
 	np_signals_install();
 	if (np_cli_parse(argc, argv, &cli, &result.error) < 0) {
-		result.exit = NP_EXIT_USAGE;
+		result.exit = result.error.num == -ENOMEM ? NP_EXIT_INTERNAL : NP_EXIT_USAGE;
 	} else if (cli.version) {
 		np_buf_str(&text, "nodeprep " NP_VERSION "\n");
 	} else if (cli.help) {

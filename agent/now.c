@@ -115,6 +115,8 @@ void np_now_done(struct np_now *now)
 	for (size_t i = 0; i < now->n_files; i++)
 		np_target_file_done(&now->files[i]);
 	free(now->files);
+	for (size_t i = 0; i < now->n_kmods; i++)
+		np_kmod_use_done(&now->kmods[i]);
 	free(now->kmods);
 	memset(now, 0, sizeof(*now));
 }

@@ -304,7 +304,21 @@ static int merge_one(struct np_actions *base, const struct np_action *a, struct 
 			drop(base, i);
 		return r;
 	}
-	return append(base, a) < 0 ? np_err_nomem(err) : 0;
+	return np_action_is_void(a) || append(base, a) == 0 ? 0 : np_err_nomem(err);
+}
+
+/* What came along with a module was loaded before it. */
+static int merge_brought(struct np_actions *base, const struct np_action *a, struct np_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < np_action_n_brought(a) && r == 0; i++) {
+		struct np_action brought;
+
+		np_action_brought(a, i, &brought);
+		r = merge_one(base, &brought, err);
+	}
+	return r;
 }
 
 int np_record_merge(struct np_actions *base, const struct np_actions *run, struct np_err *err)
@@ -317,8 +331,10 @@ int np_record_merge(struct np_actions *base, const struct np_actions *run, struc
 			return np_err_nomem(err);
 	for (size_t i = 0; i < run->n; i++) {
 		const struct np_action *a = &run->v[i];
-		int r;
+		int r = merge_brought(base, a, err);
 
+		if (r < 0)
+			return r;
 		if (!np_action_is_in_effect(a))
 			continue;
 		if (!is_addr(a))

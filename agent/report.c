@@ -64,7 +64,9 @@ static int print_json(const struct np_result *r)
 
 	if (!doc)
 		return -ENOMEM;
-	bad = json_dumpf(doc, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+	/* not raw: U+009B starts a command to a terminal, others turn the order of a line */
+	bad = json_dumpf(doc, stdout,
+			 JSON_INDENT(2) | JSON_REAL_PRECISION(12) | JSON_ENSURE_ASCII);
 	json_decref(doc);
 	return bad < 0 || putchar('\n') == EOF ? -EIO : 0;
 }

@@ -12,6 +12,8 @@
 #include "agent/revert_plan.h"
 #include "agent/run.h"
 
+#define MAX_ROUNDS 8 /* each takes a module at least */
+
 struct revert {
 	const struct np_revert_options *options;
 	struct np_result *result;
@@ -96,19 +98,61 @@ static int plan(struct revert *rv, struct np_now *now, struct np_actions *out,
 	return r < 0 ? r : np_revert_plan(&rv->changes, now, out, checks, err);
 }
 
-static int run_plan(struct revert *rv)
+static int run_plan(struct revert *rv, size_t from)
 {
 	struct np_result *result = rv->result;
-	int r = np_netlink_open(&rv->nl, &result->error);
+	int r = rv->nl ? 0 : np_netlink_open(&rv->nl, &result->error);
 
 	rv->run.reverts = !rv->run.found || rv->run.old.reverts;
-	np_take_originals(&result->actions, 0);
+	/* if this is killed, too, it is still a run that nobody confirmed */
+	rv->run.deadline_ms = rv->run.old.deadline_ms;
+	np_take_originals(&result->actions, from);
 	if (r == 0)
 		r = np_run_begin(&rv->run, &result->checks, &result->error);
 	if (r == 0)
 		r = np_run_write(&rv->run, &rv->run.old.actions, &result->actions, &result->error);
 	rv->refused |= r < 0 && r != -ENOMEM;
-	return r < 0 ? r : np_execute(rv->nl, &result->actions, 0, &result->error);
+	return r < 0 ? r : np_execute(rv->nl, &result->actions, from, &result->error);
+}
+
+/* A module may be free once one that used it is gone, and not before: what more is to be done
+ * then. Anything else that is left is for the verification. */
+static int take_modules(struct revert *rv, struct np_actions *left)
+{
+	struct np_actions *all = &rv->result->actions;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < left->n; i++) {
+		if (left->v[i].kind != NP_ACTION_MODULE || has_object(all, &left->v[i]))
+			np_action_done(&left->v[i]);
+		else
+			left->v[kept++] = left->v[i];
+	}
+	left->n = kept;
+	return np_actions_move(all, left) < 0 ? np_err_nomem(&rv->result->error) : 0;
+}
+
+static int run(struct revert *rv)
+{
+	struct np_actions *all = &rv->result->actions;
+	size_t from = 0;
+
+	for (int round = 0; from < all->n && round < MAX_ROUNDS; round++) {
+		np_auto_actions struct np_actions left = { 0 };
+		np_auto_now struct np_now now = { 0 };
+		struct np_checks told = { 0 };
+		int r = run_plan(rv, from);
+
+		from = all->n;
+		if (r == 0)
+			r = plan(rv, &now, &left, &told);
+		np_checks_done(&told);
+		if (r == 0)
+			r = take_modules(rv, &left);
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 /* What failed without ending the run: a file in a home, a module. Drops it from what is left
@@ -199,7 +243,9 @@ static int give_up(struct revert *rv)
 		return np_verb_fail(result, NP_EXIT_ROLLED_BACK);
 	}
 	if (rv->run.run[0]) {
-		/* all is as before the revert, so the journal is too */
+		/* all is as before the revert, so the journal is too, and of the same boot: in
+		 * another one its deadline would mean nothing */
+		rv->run.id = rv->run.old.id;
 		rv->run.deadline_ms = rv->run.old.deadline_ms;
 		if (!rv->run.found)
 			np_state_remove(NP_STATE_JOURNAL);
@@ -245,8 +291,7 @@ static int go(struct revert *rv)
 		result->converged = r == 0 && result->actions.n == 0;
 		return r;
 	}
-	if (result->actions.n)
-		r = run_plan(rv);
+	r = run(rv);
 	return r < 0 ? r : verify(rv);
 }
 

@@ -364,19 +364,57 @@ static int revert_setting(struct plan *p, const struct np_action *change)
 
 /* ---- modules, gdrdrv's node ---- */
 
-static int revert_module(struct plan *p, const struct np_action *change)
+/* NULL where it is no module that we loaded and that is there. */
+static const struct np_kmod_use *is_loaded(const struct plan *p, const struct np_action *change)
 {
-	const struct np_kmod_use *use = np_now_kmod(p->now, change->module);
-	char message[160];
+	if (change->kind != NP_ACTION_MODULE || !change->to_value ||
+	    !np_now_is_after(p->now, change))
+		return NULL;
+	return np_now_kmod(p->now, change->module);
+}
 
-	if (!use || !np_now_is_after(p->now, change) || !change->to_value)
-		return 0;
-	if (!np_kmod_kept(use))
-		return add_undo(p, change) ? 0 : np_err_nomem(p->err);
-	snprintf(message, sizeof(message), "it stays loaded: %s", np_kmod_kept(use));
-	keep(p, change, "revert.module_kept",
-	     "nothing needs to be done: it is gone with the next boot", message);
+/* One that others use goes after them, so that a round may make room for another one; the order
+ * in which they came need not tell, since somebody may have loaded them anew. */
+static int unload_modules(struct plan *p, struct np_strv *going)
+{
+	char why[NP_KMOD_WHY_SIZE];
+	size_t before;
+
+	do {
+		before = going->n;
+		for (size_t i = p->changes->n; i-- > 0;) {
+			const struct np_action *change = &p->changes->v[i];
+			const struct np_kmod_use *use = is_loaded(p, change);
+
+			if (!use || np_strv_has(going, change->module) ||
+			    np_kmod_kept(use, going, why))
+				continue;
+			if (!add_undo(p, change) || np_strv_add(going, change->module) < 0)
+				return np_err_nomem(p->err);
+		}
+	} while (going->n > before);
 	return 0;
+}
+
+/* After everything else, which stands on them. */
+static int revert_modules(struct plan *p)
+{
+	np_auto_strv struct np_strv going = { 0 };
+	int r = unload_modules(p, &going);
+
+	for (size_t i = p->changes->n; i-- > 0 && r == 0;) {
+		const struct np_action *change = &p->changes->v[i];
+		const struct np_kmod_use *use = is_loaded(p, change);
+		char why[NP_KMOD_WHY_SIZE], message[NP_KMOD_WHY_SIZE + 32];
+
+		if (!use || np_strv_has(&going, change->module))
+			continue;
+		snprintf(message, sizeof(message), "it stays loaded: %s",
+			 np_kmod_kept(use, &going, why));
+		keep(p, change, "revert.module_kept",
+		     "nothing needs to be done: it is gone with the next boot", message);
+	}
+	return r;
 }
 
 static int revert_node(struct plan *p, const struct np_action *change)
@@ -398,7 +436,7 @@ static int revert_one(struct plan *p, size_t index)
 	case NP_ACTION_FILE:
 		return revert_file(p, change);
 	case NP_ACTION_MODULE:
-		return revert_module(p, change);
+		return 0; /* revert_modules */
 	case NP_ACTION_GDRDRV_NODE:
 		return revert_node(p, change);
 	case NP_ACTION_MODE:
@@ -424,12 +462,14 @@ int np_revert_plan(const struct np_actions *changes, const struct np_now *now,
 	np_auto_actions struct np_actions planned = { 0 };
 	struct plan p = { changes, now, &planned, checks, err };
 
-	for (size_t i = changes->n; i-- > 0;) {
-		int r = revert_one(&p, i);
+	int r = 0;
 
-		if (r < 0)
-			return r;
-	}
+	for (size_t i = changes->n; i-- > 0 && r == 0;)
+		r = revert_one(&p, i);
+	if (r == 0)
+		r = revert_modules(&p);
+	if (r < 0)
+		return r;
 	*out = planned;
 	memset(&planned, 0, sizeof(planned));
 	return 0;

@@ -254,7 +254,8 @@ void np_run_drop(struct np_run *run, const struct np_actions *actions)
 	bool any = false;
 
 	for (size_t i = 0; i < actions->n; i++)
-		any |= np_action_is_in_effect(&actions->v[i]);
+		any |= np_action_is_in_effect(&actions->v[i]) ||
+		       np_action_n_brought(&actions->v[i]);
 	memcpy(run->record.run, run->run, sizeof(run->run));
 	if (!any)
 		np_state_remove(NP_STATE_JOURNAL);

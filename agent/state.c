@@ -45,6 +45,14 @@ static int open_folder(const char *path, struct np_err *err)
 	return np_steal_fd(&fd);
 }
 
+/* The name of a new folder is on the disk before what is in it counts. */
+static int sync_folder(const char *path)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd >= 0 && (fsync(fd) == 0 || errno == EINVAL) ? 0 : -errno;
+}
+
 /* Returns a descriptor, -EROFS, or another negative errno with message. */
 static int make_folder(const char *path, struct np_err *err)
 {
@@ -59,6 +67,8 @@ static int make_folder(const char *path, struct np_err *err)
 		r = np_file_mkdirs(parent, &local);
 		if (r == 0 && mkdir(path, 0700) < 0 && errno != EEXIST)
 			r = -errno;
+		if (r == 0)
+			r = sync_folder(parent);
 		if (r < 0)
 			return r == -EROFS ? r : unwritable(path, r, err);
 		fd = open_folder(path, err);
@@ -171,6 +181,9 @@ int np_state_write(const struct np_state *st, const char *name, const char *text
 	struct np_file_attr attr = { .mode = 0600, .uid = geteuid(), .gid = getegid() };
 	int r;
 
+	/* what could not be read back is no undo */
+	if (len > NP_STATE_MAX)
+		return unwritable(np_state_path(st), -EFBIG, err);
 	np_file_sweep_temp(st->dirfd, name);
 	r = np_file_replace_at(st->dirfd, name, text, len, &attr, err);
 	return r < 0 ? unwritable(np_state_path(st), r, err) : 0;

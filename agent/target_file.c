@@ -243,6 +243,14 @@ char *np_target_file_missing_dir(const struct np_target_file *f)
 	}
 }
 
+int np_target_changed(const struct np_target_file *f, struct np_err *err)
+{
+	np_err_set(err, -ESTALE, "file.changed",
+		   "%s: somebody changed it while this ran: it is left as it is now", f->path);
+	np_err_hint(err, "run it again");
+	return -ESTALE;
+}
+
 static int etc_write(const struct np_target_file *f, const void *data, size_t len,
 		     const struct np_file_attr *attr, struct np_err *err)
 {
@@ -263,6 +271,8 @@ static int etc_write(const struct np_target_file *f, const void *data, size_t le
 		np_err_hint(err, "%s", look.hint);
 		return look.num;
 	}
+	if (f->before && !np_target_is_still(parent, name, &look, f->before))
+		return np_target_changed(f, err);
 	if (!data) {
 		if (look.status != NP_TARGET_ABSENT && unlinkat(parent, name, 0) < 0)
 			return np_err_set(err, -errno, "file.write", "%s: cannot be removed: %s",

@@ -20,6 +20,12 @@ enum np_target_status {
 	NP_TARGET_REFUSED, /* will not be touched (reason) */
 };
 
+/* How a file was when somebody decided what to write to it. */
+struct np_target_before {
+	bool present;
+	const struct np_buf *content; /* when present; borrowed */
+};
+
 struct np_target_file {
 	char *path; /* absolute, for people */
 	bool in_home;
@@ -47,6 +53,8 @@ struct np_target_file {
 	/* removing it, in /etc: this folder above it and those in between go too where they
 	 * are empty (NULL: none) */
 	const char *drop_dir;
+	/* np_target_file_write: only where the file is still this; NULL: whatever it is */
+	const struct np_target_before *before;
 };
 
 /* Sets who and where; reads nothing. Returns 0, -ENOMEM, or -EINVAL (a relative path,
@@ -68,7 +76,8 @@ void np_target_file_read(struct np_target_file *f);
  * the identity that owns it); mode and owner of an existing file are kept, a new
  * one gets @attr_or_null or else 0644. @data NULL removes the file. Directories
  * above a file in /etc are made when missing. Temporary files of a killed run for
- * this name are removed. Returns 0 or a negative errno with message: "file.refused"
+ * this name are removed. Returns 0 or a negative errno with message: "file.changed"
+ * (-ESTALE) when it is not @before any more and nothing was done, "file.refused"
  * when the file may not be touched (in a home also when its owner may not write
  * there), "file.timeout" when the home does not answer, "file.write" else. */
 int np_target_file_write(const struct np_target_file *f, const void *data, size_t len,

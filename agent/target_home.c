@@ -22,6 +22,7 @@ struct job {
 struct answer {
 	struct np_target_look look;
 	bool network_fs;
+	bool changed;  /* not as it has to be: not written */
 	int write_num; /* negative errno of a write that was tried */
 	bool has_meta; /* times here; the extended attributes follow the content */
 	struct timespec atime, mtime;
@@ -180,8 +181,12 @@ static int write_job(void *arg, struct np_buf *out)
 	home = open_home(job->file, &answer.look);
 	if (home >= 0) {
 		np_target_look_at(home, job->name, &job->file->uid, &answer.look);
-		if (answer.look.status == NP_TARGET_PRESENT ||
-		    answer.look.status == NP_TARGET_ABSENT)
+		if (job->file->before && (answer.look.status == NP_TARGET_PRESENT ||
+					  answer.look.status == NP_TARGET_ABSENT))
+			answer.changed = !np_target_is_still(home, job->name, &answer.look,
+							     job->file->before);
+		if (!answer.changed && (answer.look.status == NP_TARGET_PRESENT ||
+					answer.look.status == NP_TARGET_ABSENT))
 			answer.write_num = write_home(job, home, &answer.look);
 	}
 	np_buf_add(out, &answer, sizeof(answer));
@@ -366,6 +371,8 @@ static int take_write(const struct np_target_file *f, const struct answer *answe
 		np_err_hint(err, "%s", answer->look.hint);
 		return r;
 	}
+	if (answer->changed)
+		return np_target_changed(f, err);
 	r = answer->write_num;
 	if (r == -EACCES || r == -EPERM || r == -EROFS) {
 		np_err_set(err, r, "file.refused", "%s: user %s may not write there: %s", f->path,

@@ -213,3 +213,14 @@ void np_target_read_at(int dirfd, const char *name, struct np_target_look *look,
 	*content = text;
 	memset(&text, 0, sizeof(text));
 }
+
+bool np_target_is_still(int dirfd, const char *name, struct np_target_look *look,
+			const struct np_target_before *before)
+{
+	np_auto_buf struct np_buf content = { 0 };
+
+	if (look->status != NP_TARGET_PRESENT || !before->present)
+		return look->status == NP_TARGET_ABSENT && !before->present;
+	np_target_read_at(dirfd, name, look, &content, NULL);
+	return look->status == NP_TARGET_PRESENT && np_buf_equal(&content, before->content);
+}

@@ -40,6 +40,10 @@ void np_target_look_at(int dirfd, const char *name, const uid_t *owner,
 void np_target_read_at(int dirfd, const char *name, struct np_target_look *look,
 		       struct np_buf *content, struct np_file_meta *meta);
 
+/* Is @name, on which @look has just been taken, still as @before says? */
+bool np_target_is_still(int dirfd, const char *name, struct np_target_look *look,
+			const struct np_target_before *before);
+
 /* Sets status, errno, reason and, with @hint, the hint. */
 void np_target_look_set(struct np_target_look *look, enum np_target_status status, int num,
 			const char *hint, const char *fmt, ...)
@@ -54,6 +58,9 @@ bool np_target_mount_is_network(const char *mountinfo, unsigned int major, unsig
 
 /* Both, for an open directory. False where it cannot be told. */
 bool np_target_is_network(int fd);
+
+/* It is not as before any more: says so in @err, and returns -ESTALE. */
+int np_target_changed(const struct np_target_file *f, struct np_err *err);
 
 /* target_home.c: see np_target_file_sweep. */
 void np_target_home_sweep(const struct np_target_file *f);

@@ -37,6 +37,20 @@ struct running {
 	struct np_child_result result;
 };
 
+/* What the parent has open is not for a user: the lock, the state, sockets of root, what is
+ * typed. Its stderr stays, for --verbose. A name service may go on with what the parent had. */
+static void leave_descriptors(int keep)
+{
+	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int fd = 0; fd <= 1; fd++)
+		if (null_fd < 0 || dup2(null_fd, fd) < 0)
+			close(fd); /* an image's tree may have none */
+	if (keep > 3)
+		close_range(3, (unsigned int)keep - 1, 0);
+	close_range((unsigned int)keep + 1, ~0U, 0);
+}
+
 static void run_call(const struct call *call, int fd, pid_t parent)
 {
 	struct np_buf out = { 0 };
@@ -45,6 +59,7 @@ static void run_call(const struct call *call, int fd, pid_t parent)
 	np_child_limit(parent);
 	signal(SIGXFSZ, SIG_IGN);
 	if (call->id) {
+		leave_descriptors(fd);
 		r = np_user_become(call->id);
 	} else {
 		clearenv();
@@ -86,7 +101,6 @@ static int start(const struct call *call, int timeout_ms, struct running *run, s
 		return np_err_set(err, r, "internal.child", "cannot fork for %s: %s", call->who,
 				  strerror(-r));
 	}
-	setpgid(pid, pid);
 	*run = (struct running){ .pid = pid, .fd = fds[0], .deadline = np_now_ms() + timeout_ms };
 	return 0;
 }

@@ -30,17 +30,34 @@ static void on_signal(int number)
 	interrupted = 1;
 }
 
-static const int handled[] = { SIGTERM, SIGINT, SIGHUP };
+/* Those that end a process and are no fault of its own: a time limit (SIGALRM, SIGXCPU), a
+ * scheduler (SIGUSR1), a key (SIGQUIT) is no reason to leave things half-done either. */
+static const int handled[] = { SIGTERM, SIGINT,	 SIGHUP,    SIGQUIT, SIGALRM, SIGUSR1,
+			       SIGUSR2, SIGXCPU, SIGVTALRM, SIGPROF, SIGIO,   SIGPWR };
 
 void np_signals_install(void)
 {
-	struct sigaction action = { .sa_handler = on_signal };
+	const struct sigaction action = { .sa_handler = on_signal };
+	struct sigaction before;
+	sigset_t none;
 
 	for (size_t i = 0; i < NP_ARRAY_SIZE(handled); i++)
-		sigaction(handled[i], &action, NULL);
+		/* nohup, and what a shell starts in the background */
+		if (sigaction(handled[i], &action, &before) == 0 &&
+		    before.sa_handler == SIG_IGN && handled[i] != SIGTERM)
+			signal(handled[i], SIG_IGN);
 	signal(SIGCHLD, SIG_DFL); /* ignored by the caller, children could not be waited for */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error like others */
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL); /* blocked by the caller, none would come */
+}
+
+void np_signals_ignore(void)
+{
+	for (size_t i = 0; i < NP_ARRAY_SIZE(handled); i++)
+		signal(handled[i], SIG_IGN);
+	interrupted = 0;
 }
 
 bool np_interrupted(void)
@@ -72,7 +89,9 @@ void np_child_limit(pid_t parent)
 	struct rlimit no_core = { 1, 1 }, none_at_all = { 0, 0 };
 	sigset_t none;
 
-	setpgid(0, 0);
+	/* no controlling terminal: who can open /dev/tty could type there (TIOCSTI), and what it
+	 * types is read by the shell of root that comes back */
+	setsid();
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(127);
@@ -260,7 +279,8 @@ void np_child_reap(pid_t pid, enum np_on_signal mode, int64_t deadline,
 		else
 			wait_a_little(pidfd);
 	}
-	/* the group outlives its leader as long as that is not reaped */
+	/* the group outlives its leader as long as that is not reaped; one that did not come
+	 * to be its own yet is alone */
 	kill(-pid, SIGKILL);
 	kill(pid, SIGKILL);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
@@ -305,7 +325,6 @@ int np_child_run(const struct np_child_spec *spec, struct np_child_result *resul
 	if (pid < 0)
 		return np_err_set(err, -errno, "internal.child", "cannot start %s: %s",
 				  spec->argv[0], strerror(errno));
-	setpgid(pid, pid);
 	collect(pid, &out_fd, &log_fd, spec, result);
 	np_child_reap(pid, NP_STOP_ON_SIGNAL, deadline, result);
 	result->memlock_less = report->memlock_result < 0;

@@ -48,7 +48,7 @@ struct np_child_result {
 
 /* Runs to the end of the program or the deadline. The child gets no-new-privileges, the
  * filter NP_CONFINE_CHILD of base/confine.h, no core dumps, a parent-death signal, its own
- * process group, /dev/null as stdin and no descriptor but 0..2; of that group nothing is
+ * session without terminal, /dev/null as stdin and no descriptor but 0..2; of that group nothing is
  * left when it returns, and what it left behind keeps nobody waiting.
  * Returns 0 when it was started (whatever it then did: see @result), else a
  * negative errno with message. np_child_result_done frees. */
@@ -62,7 +62,7 @@ void np_child_result_done(struct np_child_result *result);
 
 /* Forks; the child becomes uid/gid (supplementary groups of @user), drops all
  * capabilities, gets the filter NP_CONFINE_HOME (so it cannot ask a name service either:
- * that takes a socket), runs fn(arg, out) and sends @out back; fn's return value (0 or
+ * that takes a socket), has no terminal and of the caller's descriptors stderr alone, runs fn(arg, out) and sends @out back; fn's return value (0 or
  * negative errno) is the function's. When the caller already is uid, fn runs in
  * this process. -ETIMEDOUT after @timeout_ms (a hung network file system); a signal
  * to the caller does not cut it short.
@@ -108,9 +108,12 @@ int np_with_deadline(const char *what, int timeout_ms, int (*fn)(void *arg, stru
 
 /* ---- signals ---- */
 
-/* Installs handlers for SIGTERM, SIGINT and SIGHUP that only set the flag; SIGCHLD is as
- * by default, whatever the caller left. */
+/* Installs handlers that only set the flag, for SIGTERM and all others that come from outside
+ * and would end the process; of those the ones that the caller ignores (nohup) stay ignored,
+ * but for SIGTERM. None is blocked; SIGCHLD is as by default, whatever the caller left. */
 void np_signals_install(void);
+/* None of them is for this process, nor was one that came: for a child that goes on alone. */
+void np_signals_ignore(void);
 bool np_interrupted(void);
 
 /* ---- time ---- */

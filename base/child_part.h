@@ -10,7 +10,7 @@
  * let through to its end, since half of a file operation helps nobody. */
 enum np_on_signal { NP_STOP_ON_SIGNAL, NP_FINISH_FIRST };
 
-/* The child's side: its own process group, dies with @parent, gets no new privileges,
+/* The child's side: a session of its own without terminal, dies with @parent, gets no new privileges,
  * dumps no core, and handles signals as by default. */
 void np_child_limit(pid_t parent);
 

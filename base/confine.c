@@ -83,6 +83,7 @@ static const int no_child[] = {
 	/* what is mounted, and ways around paths */
 	SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_open_tree, SYS_move_mount,
 	SYS_fsopen, SYS_fsconfig, SYS_fsmount, SYS_fspick, SYS_mount_setattr, SYS_quotactl,
+	443, 467, /* quotactl_fd, open_tree_attr: asm-generic/unistd.h of newer kernels */
 	SYS_open_by_handle_at,
 	/* namespaces and names */
 	SYS_unshare, SYS_setns, SYS_sethostname, SYS_setdomainname,
@@ -109,11 +110,17 @@ static const int no_home[] = {
 	SYS_connect,
 	SYS_bind,
 	SYS_listen,
+	SYS_accept,
+	SYS_accept4,
 	/* identities, special files */
 	SYS_setuid,
+	SYS_setreuid,
 	SYS_setresuid,
+	SYS_setfsuid,
 	SYS_setgid,
+	SYS_setregid,
 	SYS_setresgid,
+	SYS_setfsgid,
 	SYS_setgroups,
 	SYS_mknodat,
 #ifdef SYS_fork
@@ -129,15 +136,15 @@ static const int report[] = {
 	SYS_write, SYS_writev, SYS_lseek, SYS_fstat, SYS_close, SYS_exit_group, SYS_exit,
 	/* memory; mmap is looked at below */
 	SYS_brk, SYS_munmap, SYS_mremap, SYS_madvise, SYS_getrandom,
-	/* signals, abort */
+	/* signals; tgkill is looked at below */
 	SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_restart_syscall, SYS_getpid,
-	SYS_gettid, SYS_tgkill,
+	SYS_gettid,
 	/* locks of the C library, time */
 	SYS_futex, SYS_sched_yield, SYS_clock_gettime
 };
 
 struct filter {
-	struct sock_filter code[192];
+	struct sock_filter code[256];
 	size_t n;
 };
 
@@ -213,6 +220,8 @@ static void fill_report(struct filter *f)
 	on_argument(f, SYS_mprotect, 2, BPF_JSET, PROT_EXEC, false, SECCOMP_RET_ALLOW);
 	/* fstat of newer C libraries: what is open, not a path */
 	on_argument(f, SYS_newfstatat, 3, BPF_JSET, AT_EMPTY_PATH, true, SECCOMP_RET_ALLOW);
+	/* abort, which is its own end alone */
+	on_argument(f, SYS_tgkill, 0, BPF_JEQ, (uint32_t)getpid(), true, SECCOMP_RET_ALLOW);
 	/* is it a terminal? */
 	on_argument(f, SYS_ioctl, 1, BPF_JEQ, TCGETS, true, SECCOMP_RET_ALLOW);
 	add_return(f, REFUSE(EPERM));
@@ -225,6 +234,9 @@ static void fill_child(struct filter *f, enum np_confine kind)
 	on_calls(f, no_child, NP_ARRAY_SIZE(no_child), REFUSE(EPERM));
 	on_calls(f, clone3, 1, REFUSE(ENOSYS));
 	on_argument(f, SYS_clone, 0, BPF_JSET, NAMESPACES, true, REFUSE(EPERM));
+	/* typing on a terminal that others read */
+	on_argument(f, SYS_ioctl, 1, BPF_JEQ, TIOCSTI, true, REFUSE(EPERM));
+	on_argument(f, SYS_ioctl, 1, BPF_JEQ, TIOCLINUX, true, REFUSE(EPERM));
 	if (!SANITIZED)
 		on_calls(f, tracing, 1, REFUSE(EPERM));
 	if (kind != NP_CONFINE_LOADER)

@@ -23,10 +23,12 @@ static bool is_kept(const char *entry)
 	return false;
 }
 
-/* Works before main, so taking it away in main is too late. */
+/* Works before main, so taking it away in main is too late. MALLOC_ and more are older names
+ * of what GLIBC_TUNABLES sets (mallopt(3)). */
 static bool is_early(const char *entry)
 {
 	return np_starts_with(entry, "LD_") || np_starts_with(entry, "GLIBC_TUNABLES=") ||
+	       np_starts_with(entry, "MALLOC_") ||
 	       np_starts_with(entry, "NLDBG=") || np_starts_with(entry, "NLCB=");
 }
 
@@ -45,6 +47,8 @@ void np_environment_clean(char **argv)
 	}
 	if (environ)
 		environ[n] = NULL;
-	if (early)
+	/* without an interpreter beside it, the program that runs is the dynamic linker: it was
+	 * started by hand, and would take the verb for the name of a program */
+	if (early && getauxval(AT_BASE))
 		execve("/proc/self/exe", argv, environ);
 }

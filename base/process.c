@@ -17,6 +17,13 @@ const char *const np_system_slices[NP_SYSTEM_SLICES] = {
 	"/sys/fs/cgroup/systemd/system.slice",
 };
 
+/* It ended meanwhile, or is nobody's to look at. All else, as no descriptor left to look with,
+ * must not be taken for an answer. */
+static bool is_out_of_sight(int num)
+{
+	return num == ENOENT || num == ESRCH || num == EACCES || num == EPERM;
+}
+
 int np_processes_each(int (*fn)(pid_t pid, const char *comm, void *arg), void *arg)
 {
 	_cleanup_closedir_ DIR *dir = opendir("/proc");
@@ -25,18 +32,23 @@ int np_processes_each(int (*fn)(pid_t pid, const char *comm, void *arg), void *a
 
 	if (!dir)
 		return -errno;
-	while (r == 0 && (entry = readdir(dir))) {
+	while (r == 0 && (errno = 0, entry = readdir(dir))) {
 		char path[sizeof(entry->d_name) + 8], comm[NP_COMM_SIZE + 1];
 		uint64_t pid;
+		int len;
 
 		if (*entry->d_name < '1' || *entry->d_name > '9' ||
 		    np_parse_u64(entry->d_name, 10, INT32_MAX, &pid) < 0)
 			continue;
 		snprintf(path, sizeof(path), "%s/comm", entry->d_name);
-		if (np_file_read_line_at(dirfd(dir), path, comm, sizeof(comm)) > 0)
+		/* anybody may have an empty name */
+		len = np_file_read_line_at(dirfd(dir), path, comm, sizeof(comm));
+		if (len >= 0)
 			r = fn((pid_t)pid, comm, arg);
+		else if (!is_out_of_sight(-len))
+			r = len;
 	}
-	return r;
+	return r == 0 && !entry ? -errno : r;
 }
 
 struct descriptors {
@@ -56,7 +68,9 @@ static int each_of_process(pid_t pid, const char *comm, void *arg)
 	(void)comm;
 	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
 	dir = opendir(path);
-	while (dir && r == 0 && (entry = readdir(dir))) {
+	if (!dir)
+		return is_out_of_sight(errno) ? 0 : -errno;
+	while (r == 0 && (errno = 0, entry = readdir(dir))) {
 		char target[128];
 		ssize_t len;
 
@@ -71,7 +85,7 @@ static int each_of_process(pid_t pid, const char *comm, void *arg)
 		target[len] = '\0';
 		r = d->fn(pid, target, d->arg);
 	}
-	return r;
+	return r == 0 && !entry && !is_out_of_sight(errno) ? -errno : r;
 }
 
 int np_descriptors_each(int (*fn)(pid_t pid, const char *target, void *arg), void *arg)

@@ -11,9 +11,10 @@
 
 #define NP_COMM_SIZE 16 /* TASK_COMM_LEN, linux/sched.h: longer names are cut there */
 
-/* Calls fn(pid, comm, arg) for every process that can be seen, until it returns other
+/* Calls fn(pid, comm, arg) for every process that can be seen (comm may be ""), until it returns other
  * than 0. One open, read and close each: about 2 us. Returns what fn returned, 0, or a
- * negative errno when /proc cannot be read. */
+ * negative errno when /proc cannot be read, or one that is there could not be looked at for
+ * another reason than its rights (-EMFILE). */
 int np_processes_each(int (*fn)(pid_t pid, const char *comm, void *arg), void *arg) np_must_check;
 
 /* The name of one; "" and -ENOENT when it is gone. */

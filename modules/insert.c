@@ -14,18 +14,10 @@
 #include "modules/kmod_lib.h"
 #include "modules/private.h"
 
-struct step {
-	struct kmod_module *mod;
-	bool required;
-};
-
 struct insert {
 	const struct np_kmod_job *job;
 	const struct np_kmod_lib *lib;
 	struct kmod_ctx *ctx;
-	const struct kmod_list *dependencies; /* hard ones of the module asked for, all levels */
-	struct step *steps;
-	size_t n;
 };
 
 /* ---- the parent's ear ---- */
@@ -48,84 +40,10 @@ fail(const struct np_kmod_job *job, enum np_kmod_stage stage, int num, const cha
 	_exit(0);
 }
 
-/* ---- the order: as modprobe's, soft dependencies around each module ---- */
-
-static bool is_required(const struct insert *in, const char *name)
-{
-	const struct kmod_list *entry;
-	bool found = strcmp(name, in->job->name) == 0;
-
-	np_kmod_foreach(in->lib, entry, in->dependencies)
-	{
-		struct kmod_module *dep = in->lib->module_get_module(entry);
-
-		found |= strcmp(in->lib->module_get_name(dep), name) == 0;
-		in->lib->module_unref(dep);
-	}
-	return found;
-}
-
-static bool has_step(const struct insert *in, const struct kmod_module *mod)
-{
-	for (size_t i = 0; i < in->n; i++)
-		if (strcmp(in->lib->module_get_name(in->steps[i].mod),
-			   in->lib->module_get_name(mod)) == 0)
-			return true;
-	return false;
-}
-
-static void add_step(struct insert *in, struct kmod_module *mod)
-{
-	struct step *steps = reallocarray(in->steps, in->n + 1, sizeof(*steps));
-
-	if (!steps)
-		fail(in->job, NP_KMOD_STAGE_CHILD, ENOMEM, in->job->name);
-	in->steps = steps;
-	steps[in->n++] = (struct step){
-		.mod = in->lib->module_ref(mod),
-		.required = is_required(in, in->lib->module_get_name(mod)),
-	};
-}
-
-static void add_with_softdeps(struct insert *in, struct kmod_module *mod, int depth);
-
-static void add_list(struct insert *in, const struct kmod_list *list, int depth)
-{
-	const struct kmod_list *entry;
-
-	np_kmod_foreach(in->lib, entry, list)
-	{
-		struct kmod_module *mod = in->lib->module_get_module(entry);
-
-		add_with_softdeps(in, mod, depth);
-		in->lib->module_unref(mod);
-	}
-}
-
-/* Soft dependencies may name each other: @depth ends what has no end. */
-static void add_with_softdeps(struct insert *in, struct kmod_module *mod, int depth)
-{
-	struct kmod_list *before = NULL, *after = NULL, *needs;
-
-	if (depth > 16 || has_step(in, mod))
-		return;
-	if (in->lib->module_get_softdeps(mod, &before, &after) < 0)
-		before = after = NULL;
-	add_list(in, before, depth + 1);
-	needs = in->lib->module_get_dependencies(mod); /* in order of loading */
-	add_list(in, needs, depth + 1);
-	if (!has_step(in, mod))
-		add_step(in, mod);
-	add_list(in, after, depth + 1);
-	in->lib->module_unref_list(needs);
-	in->lib->module_unref_list(before);
-	in->lib->module_unref_list(after);
-}
-
 /* ---- one module ---- */
 
 /* Those of modprobe.d, then ours: the kernel takes the last. */
-static char *options_of(const struct insert *in, const struct step *step)
+static char *options_of(const struct insert *in, const struct np_kmod_step *step)
 {
 	const char *config = in->lib->module_get_options(step->mod);
 	const char *own = strcmp(in->lib->module_get_name(step->mod), in->job->name) == 0 ?
@@ -138,22 +56,7 @@ static char *options_of(const struct insert *in, const struct step *step)
 	return text;
 }
 
-/* What forbids it; NONE = nothing. The module asked for was judged by the parent. */
-static enum np_kmod_stage forbidden(const struct insert *in, const struct step *step)
-{
-	const char *name = in->lib->module_get_name(step->mod);
-	const char *path = in->lib->module_get_path(step->mod);
-
-	if (!path || access(path, F_OK) < 0) /* removed since depmod ran */
-		return NP_KMOD_STAGE_MISSING;
-	if (in->lib->module_get_install_commands(step->mod))
-		return NP_KMOD_STAGE_COMMAND;
-	if (!in->job->ignore_blacklist && np_kmod_blacklisted(in->lib, in->ctx, name))
-		return NP_KMOD_STAGE_BLACKLIST;
-	return NP_KMOD_STAGE_NONE;
-}
-
-static void insert_step(const struct insert *in, const struct step *step)
+static void insert_step(const struct insert *in, const struct np_kmod_step *step)
 {
 	const char *name = in->lib->module_get_name(step->mod);
 	int state = in->lib->module_get_initstate(step->mod), r;
@@ -162,7 +65,7 @@ static void insert_step(const struct insert *in, const struct step *step)
 
 	if (state == KMOD_MODULE_LIVE || state == KMOD_MODULE_BUILTIN)
 		return;
-	no = forbidden(in, step);
+	no = np_kmod_forbidden(in->lib, in->ctx, step->mod, in->job->ignore_blacklist);
 	if (no != NP_KMOD_STAGE_NONE) {
 		if (step->required)
 			fail(in->job, no, 0, name);
@@ -216,17 +119,15 @@ static void detach(struct np_kmod_job *job)
 void np_kmod_insert_all(struct np_kmod_job *job)
 {
 	struct insert in = { .job = job };
-	struct kmod_module *mod = NULL;
+	struct np_kmod_steps steps = { 0 };
 
 	detach(job);
 	in.lib = np_kmod_lib_open(NULL);
 	in.ctx = in.lib ? np_kmod_ctx_new(in.lib, job->place, NULL) : NULL;
-	if (!in.ctx || in.lib->module_new_from_name(in.ctx, job->name, &mod) < 0)
+	if (!in.ctx || np_kmod_order(in.lib, in.ctx, job->name, &steps) < 0)
 		fail(job, NP_KMOD_STAGE_CHILD, ENOMEM, job->name);
-	in.dependencies = in.lib->module_get_dependencies(mod);
-	add_with_softdeps(&in, mod, 0);
-	for (size_t i = 0; i < in.n; i++)
-		insert_step(&in, &in.steps[i]);
+	for (size_t i = 0; i < steps.n; i++)
+		insert_step(&in, &steps.v[i]);
 	tell(job, NP_KMOD_END, NP_KMOD_STAGE_NONE, 0, job->name);
 	_exit(0);
 }

@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "base/str.h"
 
-/* Loading one module. Nothing here ever unloads or restarts anything. */
+/* Loading one module, with what it needs. Nothing here ever unloads or restarts anything. */
 
 struct np_kmod_load_spec {
 	const char *name;
@@ -53,6 +53,14 @@ struct np_kmod_load_result {
  */
 int np_kmod_load(const struct np_kmod_load_spec *spec, struct np_kmod_load_result *result,
 		 struct np_err *err) np_must_check;
+/*
+ * What a load of @name would bring along: hard and soft dependencies of all levels that are
+ * not loaded now and that nothing forbids, in the order of loading, without @name itself.
+ * Loads nothing. Returns 0, -ENOMEM, -EINVAL ("module.name"), -ENOENT ("module.no_libkmod");
+ * @out is untouched on failure, np_strv_done frees.
+ */
+int np_kmod_brings(const char *name, bool ignore_blacklist, struct np_strv *out,
+		   struct np_err *err) np_must_check;
 void np_kmod_load_result_done(struct np_kmod_load_result *result);
 #define np_auto_kmod_load_result np_auto(np_kmod_load_result_done)
 

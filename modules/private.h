@@ -90,6 +90,31 @@ struct np_kmod_job {
 	int out_fd;
 };
 
+/* The order of loading (order.c): what is needed before the module, itself, what is to come
+ * after it. Loaded or not makes no difference. */
+struct np_kmod_lib;
+struct kmod_ctx;
+struct kmod_module;
+struct np_kmod_step {
+	struct kmod_module *mod;
+	bool required; /* else a soft dependency: it may fail */
+};
+struct np_kmod_steps {
+	struct np_kmod_step *v;
+	size_t n;
+};
+
+/* Returns 0 or -ENOMEM; np_kmod_steps_done frees. */
+int np_kmod_order(const struct np_kmod_lib *lib, struct kmod_ctx *ctx, const char *name,
+		  struct np_kmod_steps *out) np_must_check;
+void np_kmod_steps_done(const struct np_kmod_lib *lib, struct np_kmod_steps *steps);
+/* What forbids it; NONE = nothing. The module asked for is judged by np_kmod_loadable. */
+enum np_kmod_stage np_kmod_forbidden(const struct np_kmod_lib *lib, const struct kmod_ctx *ctx,
+				     struct kmod_module *mod, bool ignore_blacklist);
+/* np_kmod_brings elsewhere. */
+int np_kmod_brings_at(const struct np_kmod_place *place, const char *name, bool ignore_blacklist,
+		      struct np_strv *out, struct np_err *err) np_must_check;
+
 /* Inserts all that is needed, in order; ends the process. After fork only: it drops
  * every descriptor but job->out_fd. */
 void np_kmod_insert_all(struct np_kmod_job *job) __attribute__((noreturn));

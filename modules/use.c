@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -21,18 +22,17 @@ static DIR *open_below(int at, const char *name)
 	return dir;
 }
 
-/* Entries but "." and ".."; -1 when it cannot be read. */
-static int count_entries(int at, const char *name)
+static bool read_holders(int at, struct np_strv *out)
 {
-	_cleanup_closedir_ DIR *dir = open_below(at, name);
+	_cleanup_closedir_ DIR *dir = open_below(at, "holders");
 	struct dirent *entry;
-	int n = 0;
 
 	if (!dir)
-		return -1;
+		return false;
 	while ((entry = readdir(dir)))
-		n += entry->d_name[0] != '.';
-	return n;
+		if (entry->d_name[0] != '.' && np_strv_add(out, entry->d_name) < 0)
+			return false;
+	return true;
 }
 
 /* /sys/module/NAME/drivers/BUS:DRIVER is a link to the driver's folder, in which each
@@ -71,7 +71,7 @@ void np_kmod_use_observe(const char *name, struct np_kmod_use *out)
 	memset(out, 0, sizeof(*out));
 	np_strcpy(out->name, sizeof(out->name), mod.name);
 	out->state = mod.state;
-	out->refcnt = out->n_holders = -1;
+	out->refcnt = -1;
 	out->has_devices = true;
 	modules = open("/sys/module", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	fd = modules >= 0 && mod.name[0] ?
@@ -82,29 +82,51 @@ void np_kmod_use_observe(const char *name, struct np_kmod_use *out)
 	if (np_file_read_line_at(fd, "refcnt", text, sizeof(text)) > 0 &&
 	    np_parse_u64(text, 10, INT32_MAX, &refcnt) == 0)
 		out->refcnt = (int)refcnt;
-	out->n_holders = count_entries(fd, "holders");
+	out->holders_known = read_holders(fd, &out->holders);
 	out->has_devices = is_bound(fd);
 }
 
-const char *np_kmod_kept(const struct np_kmod_use *use)
+void np_kmod_use_done(struct np_kmod_use *use)
+{
+	if (!use)
+		return;
+	np_strv_done(&use->holders);
+	memset(use, 0, sizeof(*use));
+}
+
+static const char *say(char why[NP_KMOD_WHY_SIZE], const char *who, const char *what)
+{
+	snprintf(why, NP_KMOD_WHY_SIZE, "%s%s", who, what);
+	return why;
+}
+
+const char *np_kmod_kept(const struct np_kmod_use *use, const struct np_strv *going,
+			 char why[NP_KMOD_WHY_SIZE])
 {
 	static const char *const counted[] = { "ib_umad", "ib_uverbs", "rdma_cm", "rdma_ucm",
-					       "gdrdrv" };
+					       "gdrdrv",  "ib_cm",     "iw_cm",	  "configfs" };
+	int left = use->refcnt;
+	size_t i = 0;
 
-	for (size_t i = 0; i < NP_ARRAY_SIZE(counted); i++) {
-		if (!np_streq(use->name, counted[i]))
-			continue;
-		if (use->state != NP_KMOD_LIVE)
-			return "it is not in a state in which it can be taken away";
-		if (use->n_holders > 0)
-			return "another module uses it";
-		if (use->refcnt > 0)
-			return "it is in use";
-		if (use->refcnt < 0 || use->n_holders < 0)
-			return "whether it is in use cannot be told";
-		return use->has_devices ? "it drives a device" : NULL;
+	while (i < NP_ARRAY_SIZE(counted) && !np_streq(use->name, counted[i]))
+		i++;
+	if (i == NP_ARRAY_SIZE(counted))
+		return say(why, "", "its use count does not tell of all who use it");
+	if (use->state != NP_KMOD_LIVE)
+		return say(why, "", "it is not in a state in which it can be taken away");
+	for (i = 0; i < use->holders.n; i++) {
+		if (!going || !np_strv_has(going, use->holders.v[i]))
+			return say(why, use->holders.v[i], " uses it");
+		left--;
 	}
-	return "its use count does not tell of all who use it";
+	if (use->refcnt < 0 || !use->holders_known || left < 0)
+		return say(why, "", "whether it is in use cannot be told");
+	/* a holder may have more of it than the one use (a file system that it pins) */
+	if (left > 0 && left < use->refcnt)
+		return say(why, "it is in use, if not by those that go before it alone", "");
+	if (left > 0)
+		return say(why, "", "it is in use");
+	return use->has_devices ? say(why, "", "it drives a device") : NULL;
 }
 
 int np_kmod_unload(const char *name, struct np_err *err)

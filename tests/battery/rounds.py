@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: MIT
 """The rounds of the battery: which there are, a sample of them, and how one is run."""
 
+import atexit
 import concurrent.futures
+import functools
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
+import tempfile
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -23,6 +27,36 @@ ENVIRONMENT = {
     # no leaks are looked for: that is not possible in a traced process
     "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1",
     "UBSAN_OPTIONS": "halt_on_error=1:abort_on_error=1:print_stacktrace=1"}
+
+
+# /etc and /var as they were: what this machine installs meanwhile is no node's doing
+STILL = 'mount --bind "$0/etc" /etc && mount --bind "$0/var" /var && exec "$@"'
+
+
+def copy(path, folder):
+    """What somebody takes away while it is copied is not missed."""
+    subprocess.run(["cp", "-a", path, folder], check=False, stderr=subprocess.DEVNULL)
+    os.stat(os.path.join(folder, os.path.basename(path)))
+
+
+@functools.lru_cache(maxsize=None)
+def still_picture():
+    """A copy of this machine's /etc, and of what a node needs of /var, for all rounds: a node
+    shows those folders of the machine under its own changes."""
+    folder = tempfile.mkdtemp(prefix="np-battery-")
+    atexit.register(shutil.rmtree, folder, True)
+    if ROOT.startswith("/var/"):
+        raise SystemExit("%s: a node of the battery has another /var" % ROOT)
+    for name in ("cache", "lib", "local", "log", "mail", "opt", "spool", "tmp"):
+        os.makedirs(os.path.join(folder, "var", name))
+    os.symlink("/run", folder + "/var/run")
+    os.symlink("/run/lock", folder + "/var/lock")
+    os.chmod(folder, 0o755)
+    copy("/etc", folder)
+    for path in ("/var/lib/dpkg", "/var/lib/rpm"):
+        if os.path.isdir(path):
+            copy(path, folder + "/var/lib")
+    return folder
 
 
 class Call:
@@ -46,11 +80,13 @@ class Battery:
         for path in (self.program, self.tracer):
             if not os.access(path, os.X_OK):
                 raise SystemExit("no %s: run make all asan fakes" % path)
+        self.still = still_picture()
 
     def run(self, job):
         """The answer of one round: lost (a list), docs, calls."""
         job = dict(job, program=self.program, tracer=self.tracer)
-        done = subprocess.run([SIMNODE, "--quiet", NODE, "--", "/usr/bin/python3", REMOTE],
+        done = subprocess.run(["unshare", "--mount", "sh", "-c", STILL, self.still, SIMNODE,
+                               "--quiet", NODE, "--", "/usr/bin/python3", REMOTE],
                               input=json.dumps(job), capture_output=True, text=True, check=False,
                               cwd=ROOT, env=ENVIRONMENT, timeout=600)
         try:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Two at once, and one that is killed at any moment (C34)."""
 
+import json
 import random
 import signal
 
@@ -100,3 +101,23 @@ def test_c34_killed_at_the_nth_call(node, call):
                   % " ".join(FILES))
     assert met or call in ("rename", "renameat2", "renameat", "unlinkat", "fchown", "mkdir",
                            "fchmod"), "apply never calls %s" % call
+
+
+def test_what_somebody_writes_meanwhile_is_kept(guide):
+    """An edit after nodeprep looked, and before it writes: no word of it is lost."""
+    guide.write("/etc/nccl.conf", "NCCL_DEBUG=WARN\n")
+    # a second after each file that is put in its place, the journal with the plan of the files too
+    done = guide.shell(
+        "strace -f -qq -o /dev/null -e trace=renameat -e inject=renameat:delay_exit=1000000 "
+        "%s apply --json --ip %s %s >/tmp/out & "
+        "while ! grep -q '\"path\": \"/etc/nccl.conf\"' /var/lib/nodeprep/journal.json 2>/dev/null; do :; done; "
+        "echo NCCL_IB_HCA=mlx5_0 >>/etc/nccl.conf; wait $!" % (PLAIN, IP, " ".join(QUICK)), timeout=120)
+    assert done.rc == 4, done
+    said = json.loads(guide.read("/tmp/out"))
+    assert said["error"]["code"] == "file.changed" and said["changed"] is False
+    assert guide.read("/etc/nccl.conf") == b"NCCL_DEBUG=WARN\nNCCL_IB_HCA=mlx5_0\n"
+    assert guide.ipv4() == [] and leftovers(guide) == []
+    guide.apply()
+    assert guide.read("/etc/nccl.conf") == b"NCCL_DEBUG=WARN\nNCCL_IB_HCA=mlx5_0\nNCCL_SOCKET_IFNAME=ib0\n"
+    guide.json("revert", rc=0)
+    assert guide.read("/etc/nccl.conf") == b"NCCL_DEBUG=WARN\nNCCL_IB_HCA=mlx5_0\n"

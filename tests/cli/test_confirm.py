@@ -5,7 +5,7 @@ import json
 import signal
 
 import pytest
-from helpers import IP, NODEPREP, QUICK
+from helpers import IP, NODEPREP, PLAIN, QUICK
 from test_revert import JOURNAL, RECORD, revert, snapshot
 from test_state import kill_at, reboot
 
@@ -114,7 +114,8 @@ def test_its_session_ends(one):
     assert one.text("ps", "-o", "sid=,tty=", "-p", pid).split() == [pid, "?"]
     assert set(one.text("ls", "/proc/%s/fd" % pid).split()) == {"0", "1", "2"}
     assert one.text("readlink", "/proc/%s/fd/1" % pid) == "/dev/null\n"
-    one.text("kill", "-HUP", pid)
+    for number in ("HUP", "INT", "QUIT", "USR1", "ALRM"):
+        one.text("kill", "-" + number, pid)
     one.run("sleep", "0.3")
     assert guards(one) == [pid] and one.ipv4() == [IP]
     one.text("kill", "-TERM", pid)
@@ -163,6 +164,48 @@ def test_killed_on_its_way(one, nth):
     assert one.read(JOURNAL)
     is_taken_back(one)
     assert snapshot(one) == before
+
+
+@pytest.mark.parametrize("nth", [1, 3])
+def test_killed_while_it_is_taken_back(one, nth):
+    """It is still a run that nobody confirmed, and no run to go on with."""
+    before = snapshot(one)
+    kill_at(one, "renameat", 7, "apply", "--ip", "10.0.0.77/24", "--confirm", LONG, *QUICK, follow=None)
+    one.text("pkill", "-KILL", "-x", GUARD)
+    assert kill_at(one, "unlinkat", nth, "confirm").rc in (137, -9)
+    assert one.read(JOURNAL) and snapshot(one) != before
+    one.apply().check("confirm.expired")
+    assert one.ipv4() == [IP]
+    revert(one)
+    assert snapshot(one) == before
+
+
+def test_a_failed_undo_after_a_reboot(one):
+    """What could not be taken back stays a run of the boot before, however long its time was."""
+    before = snapshot(one)
+    one.apply("--confirm", LONG)
+    one.text("pkill", "-KILL", "-x", GUARD)
+    one.shell("ip addr flush dev ib0; ip link set ib0 down")
+    reboot(one)
+    done = one.run("strace", "-f", "-qq", "-o", "/dev/null", "-P", "/etc/nodeprep", "-e", "trace=unlinkat",
+                   "-e", "inject=unlinkat:error=EIO", PLAIN, "confirm", "--json")
+    assert done.rc == 4, done
+    assert one.run("cat", "/etc/nodeprep/ucx.env").rc == 0
+    assert one.json("confirm", rc=4).error["code"] == "confirm.too_late"
+    assert snapshot(one) == before
+
+
+def test_the_guard_does_not_give_up(one):
+    """A state folder that cannot be used when the time is over must not leave the admin outside."""
+    before = snapshot(one)
+    one.shell("%s apply --ip %s --confirm 3 %s && chmod 0777 /var/lib/nodeprep"
+              % (NODEPREP, IP, " ".join(QUICK)))
+    one.run("sleep", "4")
+    assert len(guards(one)) == 1 and one.ipv4() == [IP]
+    one.text("chmod", "0700", "/var/lib/nodeprep")
+    is_taken_back(one)
+    assert snapshot(one) == before
+    wait_until(one, "! pgrep -x " + GUARD)
 
 
 def test_a_run_that_fails_needs_no_confirmation(one):

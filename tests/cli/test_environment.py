@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A hostile or broken environment changes nothing about the result."""
 
+import re
 import subprocess
 
 import pytest
@@ -29,6 +30,9 @@ HOSTILE = {
     "modules": {"MODPROBE_OPTIONS": "-n --dirname=/home/alice", "KMOD_LOG": "debug"},
     "malloc": {"MALLOC_PERTURB_": "165", "GLIBC_TUNABLES": "glibc.malloc.check=3",
                "MALLOC_CHECK_": "3", "MALLOC_TRACE": "/etc/mtrace", "MALLOC_ARENA_MAX": "1"},
+    # no memory at all, were it heeded
+    "malloc's room": {"MALLOC_TOP_PAD_": "999999999999999", "MALLOC_MMAP_MAX_": "0",
+                      "MALLOC_MMAP_THRESHOLD_": "999999999999"},
     "netlink": {"NLDBG": "5", "NLCB": "debug"},
     "systemd": {"NOTIFY_SOCKET": "/home/alice/notify", "JOURNAL_STREAM": "1:1",
                 "SYSTEMD_LOG_LEVEL": "debug", "INVOCATION_ID": "evil",
@@ -121,9 +125,33 @@ def test_the_dynamic_linker_is_told_nothing(node, wanted, liar, name):
     assert {path: one.read(path) for path in FILES} == wanted[1]
 
 
+def test_memory_is_not_the_callers_to_give(node, wanted):
+    """The program without sanitizer: that has a malloc of its own."""
+    one = node("guide.ini")
+    done = one.run(PLAIN, "apply", "--json", "--ip", IP, *QUICK,
+                   only_env=dict(ENV, **HOSTILE["malloc's room"]))
+    assert (done.rc, done.stderr) == (0, ""), done
+    assert done.raw == wanted[2]
+
+
+def test_out_of_memory_is_no_error_of_usage(guide):
+    """An ordinary user's environment is the user's own."""
+    done = guide.run(PLAIN, "plan", "--ip", IP, user="alice",
+                     only_env=dict(ENV, **HOSTILE["malloc's room"]))
+    assert done.rc == 5 and "out of memory" in done.stderr, done
+
+
+def test_started_by_the_dynamic_linker(guide):
+    """It is /proc/self/exe then, and would run what is called like the verb."""
+    linker, = re.findall(r"interpreter: (\S+)]", guide.text("readelf", "-lW", PLAIN))
+    done = guide.run(linker, PLAIN, "--version", env={"LD_LIBRARY_PATH": "/nowhere"})
+    assert done.rc == 0 and done.stdout.startswith("nodeprep "), done
+
+
 def test_root_starts_anew_once(guide):
     """And only where that is needed: it costs a start."""
-    for env, starts in (({}, 1), ({"LD_BIND_NOW": "1"}, 2), ({"NLDBG": "1"}, 2)):
+    for env, starts in (({}, 1), ({"LD_BIND_NOW": "1"}, 2), ({"NLDBG": "1"}, 2),
+                        ({"MALLOC_ARENA_MAX": "1"}, 2)):
         done = guide.run("strace", "-qq", "-o", "/tmp/starts", "-e", "trace=execve", "-E",
                          "X=1", *[a for k, v in env.items() for a in ("-E", k + "=" + v)],
                          PLAIN, "show", "netdevs")

@@ -88,3 +88,21 @@ def test_the_undo_of_a_killed_run_is_kept(node):
         assert [a["kind"] for a in kept[part]][:2] == ["link", "address_add"]
         assert len(kept[part]) == len(done.doc["actions"])
     assert "/var/lib/nodeprep/journal.json" not in one.tree("/var/lib/nodeprep")
+
+
+@pytest.mark.parametrize("name", ["a\u009b2Jb", "\u202e\u2066ab", "i\x1b[31m\x7f", "i\"\\{}\u2028"])
+@pytest.mark.parametrize("argv", [
+    ["show"], ["show", "--json"], ["plan", "--ifname", "{}"], ["plan", "--ifname", "{}", "--json"],
+    ["plan", "--ip", "{}=" + IP, "--json"], ["check", "--ip", IP, "--prometheus"],
+    ["plan", "--config", "{}", "--json"], ["show", "config", "--unit", "{}", "--json"]],
+    ids=" ".join)
+def test_a_name_is_no_command_to_the_terminal(node, name, argv):
+    """Of a netdev, or an argument: nothing but plain characters goes out, in JSON too."""
+    one = node("guide.ini")
+    one.text("ip", "tuntap", "add", "dev", name, "mode", "tap")
+    done = one.run(NODEPREP, *(a.replace("{}", name) for a in argv), env={"TERM": "xterm"})
+    said = done.stdout + done.stderr
+    assert said and all(c in "\n\t" or " " <= c <= "\x7e" or c == "\x7f" and "--json" in argv
+                        for c in said), ascii(said)
+    if argv == ["show", "--json"]:
+        assert name in [netdev["name"] for netdev in done.doc["show"]["netdevs"]]

@@ -182,6 +182,27 @@ def test_c40_the_device_node_of_a_gpu_job(node):
     one.kill(held)
 
 
+@pytest.mark.parametrize("name", ["", " ", "\n"], ids=repr)
+def test_a_job_without_a_name(node, name):
+    """Anybody may call itself nothing: it computes all the same."""
+    one = node("c20-gdrdrv-no-node.ini")
+    one.shell("mknod /dev/gdrdrv c 508 0; chown 1234 /dev/gdrdrv; echo >/dev/nvidia-uvm")
+    held = one.spawn(PYTHON, "-c", """
+import ctypes, sys, time
+device = open("/dev/nvidia-uvm")
+ctypes.CDLL(None).prctl(15, sys.argv[1].encode(), 0, 0, 0)
+open("/tmp/held", "w").write("x")
+time.sleep(600)
+""", name)
+    while one.run("test", "-s", "/tmp/held").rc:
+        time.sleep(0.05)
+    assert one.read("/proc/%d/comm" % held[1]).decode() == name + "\n"
+    done = apply(one, rc=3)
+    assert done.error["code"] == "gdrcopy.in_use", done.error
+    assert "process %d" % held[1] in done.error["message"]
+    one.kill(held)
+
+
 def test_a_run_with_nothing_to_do_does_not_look(node):
     """It stays as cheap as it is: no socket for it, no look at other processes' descriptors."""
     one = node("guide.ini", *UP)

@@ -4,7 +4,7 @@
 import signal
 
 import pytest
-from helpers import FILES, IP, NODEPREP, QUICK
+from helpers import FILES, IP, NODEPREP, PYTHON, QUICK
 
 STATE = ["/run/nodeprep", "/var/lib/nodeprep"]
 UP = ["--set", "netdev ib0.up=yes"]
@@ -151,13 +151,54 @@ def test_sigterm_while_waiting(node):
     assert one.apply(rc=1).doc["ready"] is False
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [
+    signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGALRM, signal.SIGUSR1, signal.SIGUSR2,
+    signal.SIGXCPU, signal.SIGVTALRM, signal.SIGPROF, signal.SIGIO, signal.SIGPWR])
 def test_other_signals_while_waiting(node, number):
     one = node("c05-no-sm.ini")
     before = one.state(but=STATE)
     done = one.kill_after(1.0, number, NODEPREP, "apply", "--ip", IP, "--no-selftest")
     assert done.rc == 4, done
     assert one.state(but=STATE) == before
+
+
+def start_with(code):
+    """What a caller leaves behind for the program that it becomes."""
+    return [PYTHON, "-c", "import os, signal, sys\n%s\nos.execv(sys.argv[1], sys.argv[1:])" % code]
+
+
+@pytest.mark.parametrize("code", [
+    "signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())",
+    "signal.signal(signal.SIGTERM, signal.SIG_IGN)",
+])
+def test_sigterm_comes_through(node, code):
+    one = node("c05-no-sm.ini")
+    before = one.state(but=STATE)
+    done = one.kill_after(1.5, signal.SIGTERM, *start_with(code), NODEPREP, "apply", "--json",
+                          "--ip", IP, "--no-selftest")
+    assert done.rc == 4 and done.statuses() == {"undone"}, done
+    assert one.state(but=STATE) == before
+
+
+def test_a_time_limit_of_the_caller(node):
+    """alarm(2) outlives exec."""
+    one = node("c05-no-sm.ini")
+    before = one.state(but=STATE)
+    done = one.run(*start_with("signal.alarm(2)"), NODEPREP, "apply", "--json", "--ip", IP,
+                   "--no-selftest")
+    assert done.rc == 4 and done.statuses() == {"undone"}, done
+    assert one.state(but=STATE) == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT])
+def test_what_the_caller_ignores(node, number):
+    """nohup, and what a shell starts in the background: the terminal that closes is no
+    reason to stop."""
+    one = node("c05-no-sm.ini")
+    done = one.kill_after(1.5, number, *start_with("signal.signal(%d, signal.SIG_IGN)" % number),
+                          NODEPREP, "apply", "--json", "--ip", IP, "--timeout", "3",
+                          "--no-selftest")
+    assert done.rc == 1 and done.statuses() == {"done"} and one.ipv4() == [IP], done
 
 
 def test_sigterm_while_waiting_for_the_lock(node):

@@ -101,6 +101,7 @@ CALLS = r"""
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #define TRY(call) (errno = 0, printf("%c %s\n", (call) ? '+' : errno == EPERM ? '-' : '?', #call))
 int main(int argc, char **argv)
@@ -121,6 +122,7 @@ int main(int argc, char **argv)
 	TRY(fork() >= 0);
 	TRY(execl("/bin/true", "true", NULL) == 0);
 	TRY(kill(getpid(), 0) == 0);
+	TRY(syscall(SYS_tgkill, getppid(), getppid(), 0) == 0);
 	TRY(stat("/", &st) == 0);
 	TRY(unlink("/nowhere/x") == 0);
 	TRY(dup(1) >= 0);
@@ -129,6 +131,7 @@ int main(int argc, char **argv)
 	TRY(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, 0, 0) != MAP_FAILED);
 	TRY(mprotect(page, sizeof(page), PROT_READ | PROT_EXEC) == 0);
 	TRY(fstat(1, &st) == 0);
+	TRY(syscall(SYS_tgkill, getpid(), getpid(), 0) == 0);
 	TRY(mprotect(page, sizeof(page), PROT_READ) == 0);
 	TRY((block = malloc(100 << 20)) != NULL);
 	TRY((block = realloc(block, 200 << 20)) != NULL);
@@ -157,7 +160,7 @@ def calls(tmp_path_factory):
 
 def test_the_filter_of_the_report(calls):
     found = calls("report")
-    assert [line[0] for line in found] == ["-"] * 14 + ["+"] * 4, found
+    assert [line[0] for line in found] == ["-"] * 15 + ["+"] * 5, found
 
 
 def test_a_child_traces_nobody(calls):
@@ -258,6 +261,88 @@ def test_the_rungs(guide):
     for rung in rungs:
         confined(rung)
         assert names(rung["CapPrm"]) == set()
+
+
+# In place of the self-test: a library that wants to type on the terminal of root.
+TYPIST = r"""
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+int main(void)
+{
+	FILE *told = fopen("/tmp/told", "a");
+	int fd = open("/dev/tty", O_RDWR);
+	fprintf(told, "%d %d %s\n", getuid(), getsid(0) == getpid(), fd < 0 ? strerror(errno) : "open");
+	fprintf(told, "%s\n", ioctl(0, TIOCSTI, "#") < 0 ? strerror(errno) : "typed");
+	return fclose(told);
+}
+"""
+
+
+@pytest.mark.parametrize("argv, uid", [([], 65534), (["--as-root"], 0)], ids=["nobody", "root"])
+def test_a_rung_has_no_terminal(node, tmp_path, argv, uid):
+    """What it types there would be read by the shell that root returns to."""
+    done = subprocess.run(["gcc", "-o", tmp_path / "nodeprep-selftest", "-x", "c", "-"],
+                          input=TYPIST, text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    shutil.copy(PLAIN, tmp_path / "nodeprep")
+    one = node("guide.ini", "--bind", str(tmp_path))
+    one.apply()
+    one.shell("rm -f /tmp/told")
+    # this test has a terminal indeed
+    spawn = [PYTHON, "-c", "import pty, sys; pty.spawn(sys.argv[1:])"]
+    assert one.run(*spawn, "sh", "-c", ": </dev/tty && echo yes").stdout.split() == ["yes"]
+    one.run(*spawn, str(tmp_path / "nodeprep"), "selftest", "tcp", *argv)
+    assert one.text("cat", "/tmp/told").splitlines() == [
+        "%d 1 No such device or address" % uid, "Operation not permitted"]
+
+
+HOLDER = """
+import os, sys, time
+shown = set()
+deadline = time.monotonic() + 60
+while time.monotonic() < deadline and not os.path.exists("/tmp/done"):
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/status" % pid) as file:
+                status = file.read()
+            if "Uid:\t1000\t1000" not in status or "Seccomp:\t2" not in status:
+                continue
+            folder = "/proc/%s/fd" % pid
+            links = {int(fd): os.readlink(os.path.join(folder, fd)) for fd in os.listdir(folder)}
+            with open("/proc/%s/stat" % pid) as file:
+                own = file.read().rsplit(")", 1)[1].split()[3] == pid
+        except OSError:
+            continue
+        print(own, *(("%d=%s" % item) for item in sorted(links.items())), flush=True)
+"""
+
+
+def test_who_acts_in_a_home_has_nothing_of_ours(guide):
+    """Neither the lock nor the state, nor a socket or terminal of root."""
+    guide.shell("echo 'alice:x:1000:1000::/home/alice:/bin/sh' >>/etc/passwd;"
+                "mkdir -p /home/alice; chown 1000:1000 /home/alice; echo typed >/tmp/typed")
+    guide.write("/tmp/holder.py", HOLDER)
+    holder = guide.spawn(PYTHON, "/tmp/holder.py")
+    done = guide.run(
+        "sh", "-c", 'exec "$0" "$@" </tmp/typed 2>/tmp/log', *strace("fsync"), PLAIN, "apply",
+        "--ip", IP, "--user", "alice", *NO_PROBE)
+    guide.write("/tmp/done", "x")
+    assert done.rc == 0, done
+    seen = guide.wait(holder).stdout.splitlines()
+    assert seen
+    for line in seen:
+        own, *links = line.split()
+        links = dict(link.split("=", 1) for link in links)
+        assert own == "True" and links["0"] == links["1"] == "/dev/null", line
+        assert links["2"] == "/tmp/log", line
+        # its answer, and what it works on
+        others = [target for fd, target in links.items() if int(fd) > 2]
+        assert [t for t in others if not t.startswith("/home/alice")][1:] == [], line
+        assert not any(t.startswith("socket:") for t in others), line
 
 
 def test_the_rung_of_root(guide):

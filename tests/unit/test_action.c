@@ -72,6 +72,8 @@ static void make_all(struct np_actions *list)
 	a->ignore_blacklist = true;
 	np_strcpy(a->module, sizeof(a->module), "gdrdrv");
 	np_strcpy(a->options, sizeof(a->options), "dbg_enabled=0 info_enabled=0");
+	assert_int_equal(np_strv_add(&a->brings, "nvidia"), 0);
+	assert_int_equal(np_strv_add(&a->brings, "other"), 0);
 
 	a = np_actions_add(list, NP_ACTION_GDRDRV_NODE);
 	assert_non_null(a);
@@ -108,6 +110,9 @@ static void same(const struct np_action *a, const struct np_action *b)
 	assert_int_equal(a->addr.valid_s, b->addr.valid_s);
 	assert_int_equal(a->addr.preferred_s, b->addr.preferred_s);
 	assert_int_equal(a->addr.metric, b->addr.metric);
+	assert_int_equal(a->brings.n, b->brings.n);
+	for (size_t i = 0; i < a->brings.n; i++)
+		assert_string_equal(a->brings.v[i], b->brings.v[i]);
 	assert_true(np_streq(a->path, b->path) && np_streq(a->user, b->user) &&
 		    np_streq(a->home, b->home));
 	assert_int_equal(a->uid, b->uid);
@@ -289,6 +294,13 @@ static void test_not_an_action(void **state)
 		"\"old_mtu\":0,\"restore_mtu\":0}",
 		"{\"kind\":\"mtu\",\"ifname\":\"abcdefghijklmnop\",\"ifindex\":3,\"from\":0,\"to\":1,"
 		"\"old_mtu\":0,\"restore_mtu\":0}",
+		"{\"kind\":\"module\",\"module\":\"ib_umad\",\"options\":\"\","
+		"\"ignore_blacklist\":false,\"from\":0,\"to\":1,\"brings\":[5]}",
+		"{\"kind\":\"module\",\"module\":\"ib_umad\",\"options\":\"\","
+		"\"ignore_blacklist\":false,\"from\":0,\"to\":2,\"brings\":[]}",
+		/* what goes brings nothing along */
+		"{\"kind\":\"module\",\"module\":\"ib_umad\",\"options\":\"\","
+		"\"ignore_blacklist\":false,\"from\":1,\"to\":0,\"brings\":[\"ib_core\"]}",
 		"{\"kind\":\"address_add\",\"ifname\":\"ib0\",\"ifindex\":3,\"from\":0,\"to\":0,"
 		"\"old_mtu\":0,\"restore_mtu\":0}",
 	};
@@ -316,7 +328,7 @@ static void test_invert(void **state)
 	(void)state;
 	make_all(&list);
 	for (size_t i = 0; i < list.n; i++) {
-		const struct np_action *a = &list.v[i];
+		struct np_action *a = &list.v[i];
 		struct np_action undo = { 0 }, redo = { 0 };
 		char x[80], y[80];
 
@@ -338,6 +350,9 @@ static void test_invert(void **state)
 		assert_true(np_file_meta_equal(&a->old_meta, &undo.new_meta));
 		assert_true(np_streq(a->made_dir, undo.drop_dir));
 		assert_int_equal(np_action_invert(&undo, &redo), 0);
+		/* what came along with a module has an undo of its own */
+		assert_int_equal(undo.brings.n, 0);
+		np_strv_done(&a->brings);
 		same(a, &redo);
 		np_action_done(&undo);
 		np_action_done(&redo);
@@ -365,6 +380,16 @@ static void test_words(void **state)
 	assert_string_equal(np_action_id(&list.v[9]), "file.remove");
 	assert_string_equal(np_action_to(&list.v[9], out, sizeof(out)), "absent");
 	assert_string_equal(np_action_target(&list.v[9]), "/etc/modprobe.d/nodeprep.conf");
+	/* what came along is told once it is there */
+	assert_string_equal(np_action_to(&list.v[11], out, sizeof(out)), "loaded");
+	assert_int_equal(np_action_n_brought(&list.v[11]), 0);
+	list.v[11].status = NP_STATUS_DONE;
+	assert_string_equal(np_action_from(&list.v[11], out, sizeof(out)), "absent");
+	assert_string_equal(np_action_to(&list.v[11], out, sizeof(out)),
+			    "loaded, with nvidia, other");
+	assert_int_equal(np_action_n_brought(&list.v[11]), 2);
+	np_action_to(&list.v[11], out, 20);
+	assert_string_equal(out, "loaded, with nvidia");
 	assert_string_equal(np_action_status_str(NP_STATUS_NOT_RUN), "not_run");
 	assert_string_equal(np_action_status_str(NP_STATUS_UNDONE), "undone");
 	np_action_from(&list.v[3], out, 5); /* cut, not overrun */

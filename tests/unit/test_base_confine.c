@@ -7,6 +7,7 @@
 #include <linux/sched.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
@@ -68,6 +69,13 @@ static int child_calls(void)
 	REFUSED(syscall(SYS_clock_settime, -1, NULL));
 	REFUSED(syscall(SYS_reboot, 0, 0, 0, NULL));
 	REFUSED(syscall(SYS_kexec_load, 0, -1, NULL, -1));
+	REFUSED(syscall(443, -1, 0, 0, NULL)); /* quotactl_fd */
+	REFUSED(syscall(467, -1, "", 0, NULL, 0)); /* open_tree_attr */
+	REFUSED(ioctl(-1, TIOCSTI, ""));
+	REFUSED(ioctl(-1, TIOCLINUX, ""));
+	/* the kernel looks at 32 bits of it */
+	REFUSED(syscall(SYS_ioctl, -1, TIOCSTI | 1UL << 32, ""));
+	EXPECT(ioctl(-1, TIOCGWINSZ, "") < 0 && errno == EBADF);
 	REFUSED(syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, NULL, NULL, NULL, NULL));
 #ifndef __SANITIZE_ADDRESS__
 	REFUSED(ptrace(PTRACE_TRACEME, 0, NULL, NULL));
@@ -122,7 +130,13 @@ static int home_calls(void)
 	REFUSED(socket(AF_UNIX, SOCK_STREAM, 0));
 	REFUSED(syscall(SYS_execve, NULL, NULL, NULL));
 	REFUSED(fork());
+	REFUSED(syscall(SYS_accept4, -1, NULL, NULL, 0));
 	REFUSED(syscall(SYS_setresuid, -1, -1, -1));
+	REFUSED(syscall(SYS_setreuid, -1, -1));
+	REFUSED(syscall(SYS_setfsuid, -1));
+	REFUSED(syscall(SYS_setresgid, -1, -1, -1));
+	REFUSED(syscall(SYS_setregid, -1, -1));
+	REFUSED(syscall(SYS_setfsgid, -1));
 	REFUSED(syscall(SYS_mknodat, -1, NULL, 0, 0));
 	REFUSED(syscall(SYS_mount, NULL, NULL, NULL, 0, NULL));
 	return 0;
@@ -151,6 +165,51 @@ static void test_home(void **state)
 	assert_int_equal(in_child(NP_CONFINE_HOME, home_calls), 0);
 	assert_int_equal(in_child(NP_CONFINE_HOME, no_modules), 0);
 }
+
+#ifdef __x86_64__
+
+/* Calls by the numbers of another kind of program: a list of ours would read them wrongly. */
+static long call_32(long number)
+{
+	long r;
+
+	__asm__ volatile("int $0x80" : "=a"(r) : "a"(number) : "r8", "r9", "r10", "r11", "memory");
+	return r;
+}
+
+static int other_kinds(void)
+{
+	EXPECT(syscall(0x40000000 | SYS_mount, NULL, NULL, NULL, 0, NULL) < 0 && errno == ENOSYS);
+	EXPECT(call_32(21) == -EPERM); /* mount */
+	EXPECT(call_32(20) == -EPERM); /* getpid, which no list has */
+	return 0;
+}
+
+static bool kernel_has_32(void)
+{
+	pid_t pid = fork();
+	int status;
+
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(call_32(20) == getpid() ? 0 : 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status == 0;
+}
+
+static void test_other_kinds(void **state)
+{
+	(void)state;
+	if (!kernel_has_32()) {
+		print_message("skipped: this kernel runs no 32-bit calls\n");
+		skip();
+	}
+	assert_int_equal(in_child(NP_CONFINE_CHILD, other_kinds), 0);
+	assert_int_equal(in_child(NP_CONFINE_LOADER, other_kinds), 0);
+	assert_int_equal(in_child(NP_CONFINE_HOME, other_kinds), 0);
+}
+
+#endif
 
 /* Its strict half is seen in tests/cli/test_security.py: these programs are sanitized. */
 static void test_report(void **state)
@@ -211,6 +270,9 @@ int main(void)
 		cmocka_unit_test(test_child),	     cmocka_unit_test(test_loader),
 		cmocka_unit_test(test_home),	     cmocka_unit_test(test_report),
 		cmocka_unit_test(test_capabilities),
+#ifdef __x86_64__
+		cmocka_unit_test(test_other_kinds),
+#endif
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

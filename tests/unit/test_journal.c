@@ -2,6 +2,9 @@
 /* The journal and the record as text: what was written comes back, and nothing else does. */
 #include "facts_build.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "agent/journal.h"
 #include "base/crc32c.h"
 
@@ -212,12 +215,38 @@ static void test_record(void **state)
 	assert_int_equal(np_journal_parse(text, strlen(text), &me, &journal, &err), -EINVAL);
 }
 
+/* What could not be read back is not written: it would be no undo. */
+static void test_too_large(void **state)
+{
+	char dir[] = "/tmp/np-state-XXXXXX", path[64];
+	struct np_state st = NP_STATE_INIT;
+	char *text = calloc(1, NP_STATE_MAX + 1);
+	struct np_err err = { 0 };
+
+	(void)state;
+	assert_non_null(text);
+	assert_non_null(mkdtemp(dir));
+	st.dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(st.dirfd >= 0);
+	snprintf(path, sizeof(path), "%s/" NP_STATE_JOURNAL, dir);
+	assert_int_equal(np_state_write(&st, NP_STATE_JOURNAL, text, NP_STATE_MAX + 1, &err),
+			 -EFBIG);
+	assert_string_equal(err.code, "state.unwritable");
+	assert_int_equal(access(path, F_OK), -1);
+	assert_int_equal(np_state_write(&st, NP_STATE_JOURNAL, text, 10, &err), 0);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(dir), 0);
+	np_state_close(&st);
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_crc32c),	cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_damage),	cmocka_unit_test(test_well_summed),
-		cmocka_unit_test(test_machine), cmocka_unit_test(test_record),
+		cmocka_unit_test(test_crc32c),	  cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_damage),	  cmocka_unit_test(test_well_summed),
+		cmocka_unit_test(test_machine),	  cmocka_unit_test(test_record),
+		cmocka_unit_test(test_too_large),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

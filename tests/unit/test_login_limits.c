@@ -337,11 +337,40 @@ static void test_processes(void **state)
 	assert_int_equal(np_process_comm(INT32_MAX, comm), -ENOENT);
 }
 
+static int any_descriptor(pid_t pid, const char *target, void *arg)
+{
+	(void)pid;
+	(void)target;
+	(void)arg;
+	return 9;
+}
+
+/* Who has not enough descriptors to look has seen nobody, which is no answer. */
+static void test_processes_unseen(void **state)
+{
+	struct rlimit before, few;
+	int fd = dup(2);
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	close(fd);
+	few = before;
+	assert_int_equal(np_descriptors_each(any_descriptor, NULL), 9);
+	for (int room = 0; room < 2; room++) {
+		few.rlim_cur = (rlim_t)(fd + room);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+		assert_int_equal(np_processes_each(find_self, NULL), -EMFILE);
+		assert_int_equal(np_descriptors_each(any_descriptor, NULL), -EMFILE);
+	}
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_values),	    cmocka_unit_test(test_sources),
 		cmocka_unit_test(test_classes),	    cmocka_unit_test(test_root),
+		cmocka_unit_test(test_processes_unseen),
 		cmocka_unit_test(test_issues),	    cmocka_unit_test(test_many_and_long),
 		cmocka_unit_test(test_proc_limits), cmocka_unit_test(test_set),
 		cmocka_unit_test(test_units),	    cmocka_unit_test(test_processes),

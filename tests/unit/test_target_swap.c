@@ -253,12 +253,52 @@ static void test_not_root(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* It is written only as long as it is what it was when somebody decided on that. */
+static void still_is(struct world *w, const char *path)
+{
+	struct np_buf content = { .data = (char *)"A=1\n", .len = 4 };
+	struct np_target_before before = { .content = &content };
+
+	w->file.before = &before;
+	put(path, "B=2\n", 0644, uid);
+	for (int i = 0; i < 4; i++) { /* there or away before, to be written or removed */
+		struct np_err err = { 0 };
+
+		before.present = i < 2;
+		assert_int_equal(np_target_file_write(&w->file, i % 2 ? NULL : "C=3\n",
+						      i % 2 ? 0 : 4, NULL, &err),
+				 -ESTALE);
+		assert_string_equal(err.code, "file.changed");
+		check_text(path, "B=2\n");
+	}
+	content.data = (char *)"B=2\n";
+	before.present = true;
+	write_ok(w, "C=3\n");
+	content.data = (char *)"C=3\n";
+	write_ok(w, NULL);
+	before.present = false;
+	write_ok(w, "D=4\n");
+}
+
+static void test_still(void **state)
+{
+	struct world *w = *state;
+	char path[140];
+
+	still_is(w, w->conf);
+	snprintf(path, sizeof(path), "%s/still.conf", top);
+	np_target_file_done(&w->file);
+	assert_int_equal(np_target_file_init_etc(&w->file, path), 0);
+	still_is(w, path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_without_openat2),
 		TEST(test_swap),
 		TEST(test_not_root),
+		TEST(test_still),
 	};
 
 	return cmocka_run_group_tests(tests, group_set_up, group_tear_down);
