@@ -7,6 +7,8 @@ DEPS_TEST := python3 python3-pytest python3-pytest-xdist python3-jsonschema libc
 # that is unpacked only (packaging/unpack-debs)
 DEPS_TEST += ibsim-utils
 DEPS_UNPACK := opensm libopensm9 libosmcomp5 libosmvendor5 libwrap0
+# systemd-analyze and systemd-detect-virt, for the units and the hook; nothing of it is started
+DEPS_TEST += systemd
 # Dask itself, for tests/cli/test_dask.py: 20 packages without a dependency that starts a service
 DEPS_TEST += python3-distributed python3-yaml
 # Environment Modules and Lmod, for tests/cli/test_modulefile.py: the packages conflict, and each

@@ -147,9 +147,9 @@ def test_a_gdrdrv_that_this_kernel_has_not_is_pending(hook, node):
     one = hook.host(node, "c38-no-gdrdrv.ini",
                     conf="[netdev ib0]\nmatch = auto\naddress = 10.9.0.1/24\n[ports]\nwait = 0\n")
     for changes in (True, False):
-        lines = hook.run(one, "pending: gdrdrv for the kernel %s: " % os.uname().release,
+        lines = hook.run(one, "pending on kernel %s: gdrdrv: " % os.uname().release,
                          changes=changes)
-        assert "gdrdrv" in lines[-1] and ";" in lines[-1], lines
+        assert lines[-1].count("gdrdrv: ") == 1 and ";" in lines[-1], lines
 
 
 def test_an_upgrade_does_not_write_what_is_there_otherwise(hook, node):
@@ -216,7 +216,7 @@ def test_nothing_in_a_chroot(hook, node):
         assert done.rc == 0 and done.stderr.startswith(NOWHERE + why), done
     assert one.state(but=OURS) == before
     # what tells one with /proc apart is the root of PID 1: nobody else was asked
-    one.text("sh", "-c", "for p in systemd-detect-virt ischroot; do mount --bind /bin/false /usr/bin/$p; done")
+    one.text("sh", "-c", "for p in systemd-detect-virt ischroot; do mount --bind /bin/false /tmp/root/usr/bin/$p; done")
     done = one.run(*script)
     assert done.rc == 0 and done.stderr.startswith(NOWHERE + "a chroot"), done
 
@@ -327,7 +327,7 @@ def test_the_agent_is_not_forced_and_nothing_else_is_run(hook, node):
         with open(os.path.join(ROOT, "packaging/hook", script), encoding="utf-8") as file:
             code = "\n".join(line for line in file if not line.startswith("#"))
         assert not re.search(r"--force|(systemctl|service|invoke-rc\.d) +(re)?(start|stop)|modprobe|rmmod|"
-                             r"openibd", code)
+                             r"openibd +(re)?st", code)
 
 
 # ---- at boot ----

@@ -12,6 +12,7 @@
 . "${VM_LIB:-/vm/lib.sh}"
 value() { systemctl show --value -p "$2" "$1"; }
 unit() { value nodeprep.service "$1"; }
+microseconds() { sed 's/\.\(..\).*/\10000/' "$1"; }
 has_ip() { ip addr show ib0 | grep -q "inet 10.0.0.50/24"; }
 is_ready() {
 	[ "$(unit Result)" = success ] || fail "nodeprep.service: $(unit Result): $(journalctl -b -u nodeprep --no-pager)"
@@ -41,7 +42,7 @@ if [ "$STAGE" = 1 ]; then
 			"$2" "$3" >"/etc/systemd/system/$1.service"
 		must 0 systemctl enable "$1.service"
 	}
-	stand_in vm-sm "" "until ip addr show ib0 | grep -q 10.0.0.50; do sleep 0.2; done; sleep 2; cut -d. -f1 /proc/uptime >/run/vm-sm; echo ACTIVE >/sys/kernel/debug/softib/mlx5_0/state"
+	stand_in vm-sm "" "until ip addr show ib0 | grep -q 10.0.0.50; do sleep 0.2; done; cp /proc/uptime /run/vm-addressed; sleep 2; cp /proc/uptime /run/vm-sm; echo ACTIVE >/sys/kernel/debug/softib/mlx5_0/state"
 	for name in slurmd dask-worker; do
 		stand_in "$name" $'Type=oneshot\nRemainAfterExit=yes' "ip addr show ib0 >/run/vm-$name"
 	done
@@ -58,12 +59,22 @@ must 0 systemd-analyze critical-chain --fuzz=1h slurmd.service
 ! journalctl -b --no-pager | grep "ordering cycle" || fail "units are in a cycle"
 began=$(unit ExecMainStartTimestampMonotonic)
 ready=$(unit ActiveEnterTimestampMonotonic)
-echo "nodeprep.service began at $began us, was ready at $ready us; the port was set ACTIVE at $(cat /run/vm-sm) s"
-(($(cat /run/vm-sm) * 1000000 + 1000000 > began && $(cat /run/vm-sm) * 1000000 <= ready)) || fail "the port did not come up while it ran"
+addressed=$(microseconds /run/vm-addressed)
+up=$(microseconds /run/vm-sm)
+echo "nodeprep.service began at $began us, was ready at $ready us; ib0 had its address by $addressed us, the port was set ACTIVE at $up us"
+((began < addressed && up < ready)) || fail "the port did not come up while it ran"
 [ "$(unit NRestarts)" = 0 ] || fail "it was not waited for"
-for name in systemd-modules-load.service systemd-udev-trigger.service rdma-load-modules@infiniband.service; do
-	at=$(value "$name" ActiveEnterTimestampMonotonic)
-	((at > 0 && at <= began)) || fail "$name at $at us, not before nodeprep.service"
+before() {
+	local at
+	at=$(value "$2" ActiveEnterTimestampMonotonic)
+	echo "$2 at $at us"
+	((at > 0 && at <= $1)) || fail "$2 at $at us, which is late"
+}
+before "$began" systemd-modules-load.service
+before "$began" systemd-udev-trigger.service
+# found by udev, so these come while it runs, and it waits
+for name in rdma-load-modules@infiniband.service rdma-load-modules@rdma.service rdma-hw.target; do
+	before "$addressed" "$name"
 done
 for name in network-online.target remote-fs-pre.target slurmd.service dask-worker.service multi-user.target; do
 	at=$(value "$name" InactiveExitTimestampMonotonic)
