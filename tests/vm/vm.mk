@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # The test VM: Debian's own kernel under QEMU, with a software InfiniBand HCA. Included by
 # the Makefile; needs $(BUILD), `deps`, `all`. tests/vm/README.md explains.
+VM_JOBS ?= 2
 VM := $(BUILD)/vm
 VM_SOFTIB := $(wildcard tests/vm/softib/*)
 VM_MODULES := $(wildcard tests/vm/broken/* tests/vm/gdrdrv/*)
@@ -38,10 +39,10 @@ vm-images: $(VM)/base.cpio $(VM)/disk.ext4
 	@:
 
 vm-test: vm-build
-	$(Q)nice -n 5 tests/vm/run --build $(BUILD) $(SCENARIOS)
+	$(Q)nice -n 5 tests/vm/run --build $(BUILD) --jobs $(VM_JOBS) $(SCENARIOS)
 
 demo-vm: vm-build
 	$(Q)nice -n 5 tests/vm/run --build $(BUILD) --demo
 
-## make vm-test  every scenario on a real kernel in QEMU; SCENARIOS="two-nodes modes" for some
+## make vm-test  every scenario on a real kernel in QEMU; SCENARIOS="two-nodes modes" for some, VM_JOBS=1 for one VM at a time
 ## make demo-vm  the main job on a real kernel with real InfiniBand interfaces, in QEMU
