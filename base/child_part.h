@@ -10,8 +10,8 @@
  * let through to its end, since half of a file operation helps nobody. */
 enum np_on_signal { NP_STOP_ON_SIGNAL, NP_FINISH_FIRST };
 
-/* The child's side: a session of its own without terminal, dies with @parent, gets no new privileges,
- * dumps no core, and handles signals as by default. */
+/* The child's side: a session of its own without terminal, dies with @parent, gets no new
+ * privileges, dumps no core, and handles signals as by default. */
 void np_child_limit(pid_t parent);
 
 /* Takes what the pipe has, of which @max bytes are kept; closes it at its end (*fd is -1). */
