@@ -65,6 +65,7 @@ struct np_action {
 	/* NP_STATUS_FAILED, and yet it stands as it would after it: a file is in its place, and
 	 * its folder could not be synced; the mode is set, and the MTU is not */
 	bool in_place;
+	bool leftover; /* NP_STATUS_FAILED: what it left half-made could not be removed */
 	char failure_code[48], failure_hint[240];
 	char *failure; /* why it failed, when the run went on all the same; not journalled */
 };

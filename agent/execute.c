@@ -74,11 +74,13 @@ void np_take_originals(struct np_actions *actions, size_t from)
 	targets_done(files, actions->n - from);
 }
 
-void np_sweep(const struct np_actions *actions, struct np_now *now)
+bool np_sweep(const struct np_actions *actions, struct np_now *now)
 {
+	bool clean = true;
+
 	for (size_t k = 0; k < actions->n; k++)
 		if (actions->v[k].kind == NP_ACTION_GDRDRV_NODE)
-			np_gdrdrv_sweep();
+			clean &= np_gdrdrv_sweep() == 0;
 	for (size_t i = 0; i < now->n_files; i++) {
 		struct np_target_file *f = &now->files[i];
 
@@ -86,9 +88,10 @@ void np_sweep(const struct np_actions *actions, struct np_now *now)
 			if (actions->v[k].kind == NP_ACTION_FILE && actions->v[k].made_dir &&
 			    np_streq(actions->v[k].path, f->path))
 				f->drop_dir = actions->v[k].made_dir;
-		np_target_file_sweep(f);
+		clean &= np_target_file_sweep(f) == 0;
 		f->drop_dir = NULL;
 	}
+	return clean;
 }
 
 static const struct np_file_attr *attr_of(const struct np_action *a)
@@ -214,7 +217,7 @@ static void look_at_failed(struct np_action *a, const struct np_err *err)
 	    np_now_observe(&one, &now, &why) < 0)
 		return;
 	a->in_place = np_now_is_after(&now, a);
-	np_sweep(&one, &now);
+	a->leftover = !np_sweep(&one, &now);
 }
 
 /* Notes how it ended; < 0 when that ends the run. */
@@ -328,34 +331,60 @@ static bool is_as_before(struct np_action *a)
 	return np_now_observe(&one, &now, &why) == 0 && np_now_is_before(&now, a);
 }
 
+/* What a failed action left half-made and could not remove then. Returns 0 or a negative errno
+ * with message. */
+static int clean_up(struct np_action *a, struct np_err *err)
+{
+	const struct np_actions one = { a, 1 };
+	np_auto_now struct np_now now = { 0 };
+	int r = np_now_observe(&one, &now, err);
+
+	if (r == 0 && !np_sweep(&one, &now))
+		r = np_err_set(err, -EIO, "file.write",
+			       "what was begun beside %s cannot be removed", np_action_target(a));
+	if (r == 0)
+		a->leftover = false;
+	return r;
+}
+
+static int take_back(struct np_netlink *nl, struct np_action *a, struct np_err *err)
+{
+	struct np_action undo = { 0 };
+	int r;
+
+	if (a->kind == NP_ACTION_FILE && !is_untouched_since(a))
+		r = np_err_set(err, -ESTALE, "file.write",
+			       "it was changed by somebody else since, and is left so");
+	else
+		r = np_action_invert(a, &undo);
+	if (r == 0)
+		r = run_action(nl, &undo, err);
+	np_action_done(&undo);
+	/* the netdev went, and with it what was set on it */
+	if (r == -ENODEV && a->kind != NP_ACTION_FILE)
+		r = 0;
+	return r == 0 || is_as_before(a) ? 0 : r;
+}
+
 size_t np_rollback(struct np_netlink *nl, struct np_actions *actions, struct np_err *err)
 {
 	size_t lost = 0;
 
 	np_err_clear(err);
 	for (size_t i = actions->n; i-- > 0;) {
-		struct np_action *a = &actions->v[i], undo = { 0 };
+		struct np_action *a = &actions->v[i];
 		struct np_err why = { 0 };
-		int r;
-
 		/* a module stays loaded: taking it away could take a stack down */
-		if (!np_action_is_in_effect(a) || (a->kind == NP_ACTION_MODULE && a->to_value))
-			continue;
-		if (a->kind == NP_ACTION_FILE && !is_untouched_since(a))
-			r = np_err_set(&why, -ESTALE, "file.write",
-				       "it was changed by somebody else since, and is left so");
-		else
-			r = np_action_invert(a, &undo);
-		if (r == 0)
-			r = run_action(nl, &undo, &why);
-		np_action_done(&undo);
-		/* the netdev went, and with it what was set on it */
-		if (r == -ENODEV && a->kind != NP_ACTION_FILE)
-			r = 0;
-		if (r == 0 || is_as_before(a)) {
-			if (a->status == NP_STATUS_DONE)
+		bool changed =
+			np_action_is_in_effect(a) && !(a->kind == NP_ACTION_MODULE && a->to_value);
+		int r = changed ? take_back(nl, a, &why) : 0;
+
+		if (r == 0 && a->leftover)
+			r = clean_up(a, &why);
+		if (r == 0) {
+			if (changed && a->status == NP_STATUS_DONE)
 				a->status = NP_STATUS_UNDONE;
-			a->in_place = false;
+			a->in_place &= !changed;
 			continue;
 		}
 		a->status = NP_STATUS_DONE;

@@ -28,12 +28,13 @@ int np_execute(struct np_netlink *nl, struct np_actions *actions, size_t from,
 	       struct np_err *err) np_must_check;
 
 /* Removes what lies about of the files of @actions, seen in @now, and of gdrdrv's node:
- * temporary ones, and folders that were made for a file that never came. Never fails. */
-void np_sweep(const struct np_actions *actions, struct np_now *now);
+ * temporary ones, and folders that were made for a file that never came. False where a
+ * temporary one could not be removed. */
+bool np_sweep(const struct np_actions *actions, struct np_now *now);
 
 /*
  * Takes every action back that is in effect, last first, and marks it undone; one that failed
- * stays failed. Goes on past what cannot be undone, which is marked done. A loaded module stays.
+ * stays failed. Goes on past what cannot be undone, or swept away, which is marked done. A loaded module stays.
  * Returns how many could not; the first reason is in @err.
  */
 size_t np_rollback(struct np_netlink *nl, struct np_actions *actions, struct np_err *err);

@@ -333,17 +333,19 @@ int np_target_file_write(const struct np_target_file *f, const void *data, size_
 	return etc_write(f, data, len, attr_or_null, err);
 }
 
-void np_target_file_sweep(const struct np_target_file *f)
+int np_target_file_sweep(const struct np_target_file *f)
 {
 	_cleanup_close_ int parent = -1;
+	int r = 0;
 
 	if (f->in_home) {
 		np_target_home_sweep(f);
-		return;
+		return 0;
 	}
 	parent = open_parent(f);
 	if (parent >= 0)
-		np_file_sweep_temp(parent, base_name(f->path));
+		r = np_file_sweep_temp(parent, base_name(f->path));
 	if (f->status == NP_TARGET_ABSENT)
 		drop_dirs(f);
+	return r < 0 ? r : 0;
 }

@@ -85,8 +85,9 @@ int np_target_file_write(const struct np_target_file *f, const void *data, size_
 
 /* Removes the temporary files for this name that a killed run left, by the identity of
  * the home's owner where it is in one, and where the file was read and is absent the empty
- * folders that were made for it (f->drop_dir). Never fails. */
-void np_target_file_sweep(const struct np_target_file *f);
+ * folders that were made for it (f->drop_dir). Returns 0, or (not of homes) the negative errno
+ * of a temporary file that could not be removed. */
+int np_target_file_sweep(const struct np_target_file *f);
 
 /* The uppermost folder above a file in /etc that is missing and that a write would make;
  * NULL where there is none or memory is short. Caller frees. */

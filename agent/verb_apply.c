@@ -200,7 +200,8 @@ static int run_plan(struct apply *ap, unsigned int parts,
 static bool any_done(const struct np_actions *actions)
 {
 	for (size_t i = 0; i < actions->n; i++)
-		if (np_action_is_in_effect(&actions->v[i]) || np_action_n_brought(&actions->v[i]))
+		if (np_action_is_in_effect(&actions->v[i]) || actions->v[i].leftover ||
+		    np_action_n_brought(&actions->v[i]))
 			return true;
 	return false;
 }

@@ -276,7 +276,7 @@ int np_file_mkdirs(const char *path, struct np_err *err)
 
 int np_file_sweep_temp(int dirfd, const char *name)
 {
-	int removed = 0, fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int removed = 0, r = 0, fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_closedir_ DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 	bool others = true;
 	char prefix[300];
@@ -297,10 +297,13 @@ int np_file_sweep_temp(int dirfd, const char *name)
 		if (!np_starts_with(entry->d_name, prefix) ||
 		    strlen(entry->d_name) != strlen(prefix) + 6)
 			continue;
-		if (fstatat(dirfd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-		    S_ISREG(st.st_mode) && (!others || st.st_uid == geteuid()) &&
-		    unlinkat(dirfd, entry->d_name, 0) == 0)
+		if (fstatat(dirfd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    !S_ISREG(st.st_mode) || (others && st.st_uid != geteuid()))
+			continue;
+		if (unlinkat(dirfd, entry->d_name, 0) == 0)
 			removed++;
+		else if (errno != ENOENT)
+			r = -errno;
 	}
-	return removed;
+	return r < 0 ? r : removed;
 }

@@ -82,7 +82,8 @@ int np_gdrdrv_make_node(int node_major, const struct np_file_attr *attr, enum np
  * ("gdrdrv.node_failed"). */
 int np_gdrdrv_remove_node(int node_major, struct np_err *err) np_must_check;
 
-/* Removes what a run that was killed while it made the node left beside it. Never fails. */
-void np_gdrdrv_sweep(void);
+/* Removes what a run that was killed while it made the node left beside it. Returns 0, or the
+ * negative errno of what could not be removed. */
+int np_gdrdrv_sweep(void);
 
 #endif

@@ -95,8 +95,9 @@ static int set_attr(int fd, const struct np_file_attr *attr)
 
 /* Leftovers of a killed run: a node, or what it had just replaced by one. Nobody but root makes
  * names here. */
-static void sweep(int dev_fd)
+static int sweep(int dev_fd)
 {
+	int r = 0;
 	int fd = openat(dev_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_closedir_ DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 	const struct dirent *entry;
@@ -108,9 +109,11 @@ static void sweep(int dev_fd)
 
 		if (np_starts_with(entry->d_name, TEMP) && strlen(entry->d_name) == TEMP_LEN &&
 		    fstatat(dev_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-		    !S_ISDIR(st.st_mode) && st.st_uid == 0)
-			unlinkat(dev_fd, entry->d_name, 0);
+		    !S_ISDIR(st.st_mode) && st.st_uid == 0 &&
+		    unlinkat(dev_fd, entry->d_name, 0) < 0 && errno != ENOENT)
+			r = -errno;
 	}
+	return r;
 }
 
 /* A node under a name of its own, mode 0. Returns an O_PATH descriptor. */
@@ -290,12 +293,11 @@ int np_gdrdrv_make_node(int node_major, const struct np_file_attr *attr, enum np
 	return -EAGAIN;
 }
 
-void np_gdrdrv_sweep(void)
+int np_gdrdrv_sweep(void)
 {
 	_cleanup_close_ int dev_fd = open_dev(NULL);
 
-	if (dev_fd >= 0)
-		sweep(dev_fd);
+	return dev_fd >= 0 ? sweep(dev_fd) : 0;
 }
 
 int np_gdrdrv_remove_node(int node_major, struct np_err *err)
