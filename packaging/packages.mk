@@ -13,7 +13,9 @@ DEPS_TEST += python3-distributed python3-yaml
 # changes every login shell of the machine, so that both are unpacked only
 DEPS_TEST += tcl lua5.3 lua-posix lua-filesystem lua-json lua-term
 DEPS_UNPACK_MODULES := environment-modules lmod
-DEPS_LINT := clang-format clang-tidy cppcheck shellcheck codespell mandoc pyflakes3
+# for tests/cli/test_ansible*.py, python3-apt for its task apt; the package ansible is not needed
+DEPS_TEST += ansible-core jq python3-apt
+DEPS_LINT := clang-format clang-tidy cppcheck shellcheck codespell mandoc pyflakes3 ansible-lint
 DEPS_FUZZ := clang libclang-rt-14-dev libcmocka-dev
 # only `make vm-test` and `make demo-vm` install these
 DEPS_VM := python3 qemu-system-x86 linux-headers-amd64 linux-source-6.1 binutils cpio kmod openssl xz-utils findutils e2fsprogs fakeroot

@@ -12,7 +12,7 @@ PACKAGING = os.path.join(helpers.ROOT, "packaging", "ansible")
 PLUGINS = os.path.join(helpers.ROOT, "tests", "sim", "ansible")
 MODULE = os.path.join(PACKAGING, "plugins", "modules", "nodeprep.py")
 RECAP = re.compile(r"^(\S+) +: ok=(\d+) +changed=(\d+) +unreachable=(\d+) +failed=(\d+)", re.M)
-PREFIX = "ans%d-" % os.getpid()
+PREFIX = "fleet%d-" % os.getpid()
 
 
 class Run:
@@ -106,7 +106,7 @@ class Fleet:
         """What nodeprep and Ansible may change on a node."""
         return self.on(name, "sh", "-c", "ip -br -4 addr show; cd /; set -- etc/nodeprep etc/nccl.conf etc/profile.d "
                        "etc/security/limits.d etc/modprobe.d etc/modules-load.d etc/dask root home tmp var/tmp "
-                       "run/nodeprep var/lib/nodeprep; find $* -not -path 'tmp/pytest*' -printf '%p %m %u %s\\n' "
+                       "run/nodeprep var/lib/nodeprep; find $* -not -path 'tmp/pytest*' -not -path 'root/.ansible*' -printf '%p %m %u\\n' "
                        "2>/dev/null | sort; find $* -type f -not -path 'tmp/pytest*' -print0 2>/dev/null | "
                        "sort -z | xargs -0 -r sha256sum").splitlines()
 
