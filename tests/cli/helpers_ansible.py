@@ -84,7 +84,7 @@ class Fleet:
         env.update(HOME=os.path.join(self.folder, "home"), LC_ALL="C.UTF-8", NO_COLOR="1", ANSIBLE_NOCOLOR="1",
                    ANSIBLE_CONNECTION_PLUGINS=os.path.join(PLUGINS, "connection"),
                    ANSIBLE_CALLBACK_PLUGINS=os.path.join(PLUGINS, "callback"),
-                   ANSIBLE_CALLBACKS_ENABLED="record", RECORD=os.path.join(self.folder, "record"),
+                   ANSIBLE_LOAD_CALLBACK_PLUGINS="1", ANSIBLE_CALLBACKS_ENABLED="record", RECORD=os.path.join(self.folder, "record"),
                    PYTHONDONTWRITEBYTECODE="1")
         return env
 
