@@ -12,7 +12,7 @@ PACKAGING = os.path.join(helpers.ROOT, "packaging", "ansible")
 PLUGINS = os.path.join(helpers.ROOT, "tests", "sim", "ansible")
 MODULE = os.path.join(PACKAGING, "plugins", "modules", "nodeprep.py")
 RECAP = re.compile(r"^(\S+) +: ok=(\d+) +changed=(\d+) +unreachable=(\d+) +failed=(\d+)", re.M)
-PREFIX = "ans%d-" % os.getpid()
+PREFIX = "fleet%d-" % os.getpid()
 
 
 class Run:
@@ -84,7 +84,7 @@ class Fleet:
         env.update(HOME=os.path.join(self.folder, "home"), LC_ALL="C.UTF-8", NO_COLOR="1", ANSIBLE_NOCOLOR="1",
                    ANSIBLE_CONNECTION_PLUGINS=os.path.join(PLUGINS, "connection"),
                    ANSIBLE_CALLBACK_PLUGINS=os.path.join(PLUGINS, "callback"),
-                   ANSIBLE_CALLBACKS_ENABLED="record", RECORD=os.path.join(self.folder, "record"),
+                   ANSIBLE_LOAD_CALLBACK_PLUGINS="1", ANSIBLE_CALLBACKS_ENABLED="record", RECORD=os.path.join(self.folder, "record"),
                    PYTHONDONTWRITEBYTECODE="1")
         return env
 
@@ -106,7 +106,7 @@ class Fleet:
         """What nodeprep and Ansible may change on a node."""
         return self.on(name, "sh", "-c", "ip -br -4 addr show; cd /; set -- etc/nodeprep etc/nccl.conf etc/profile.d "
                        "etc/security/limits.d etc/modprobe.d etc/modules-load.d etc/dask root home tmp var/tmp "
-                       "run/nodeprep var/lib/nodeprep; find $* -not -path 'tmp/pytest*' -printf '%p %m %u %s\\n' "
+                       "run/nodeprep var/lib/nodeprep; find $* -not -path 'tmp/pytest*' -not -path 'root/.ansible*' -printf '%p %m %u\\n' "
                        "2>/dev/null | sort; find $* -type f -not -path 'tmp/pytest*' -print0 2>/dev/null | "
                        "sort -z | xargs -0 -r sha256sum").splitlines()
 

@@ -93,6 +93,9 @@ def source_codes():
                 codes |= {pattern % (rung, word) for word in engine_words()}
             else:
                 codes.add(pattern % rung)
+    # those of the Ansible module itself
+    for name in ("modules/nodeprep.py", "module_utils/document.py"):
+        codes |= set(re.findall(r'"(ansible\.[a-z_]+)"', read("packaging", "ansible", "plugins", name)))
     # an error that has no code of its own
     assert '"internal"' in read("agent", "report.c")
     codes.add("internal")
