@@ -15,18 +15,14 @@ DEPS_TEST += python3-distributed python3-yaml
 # changes every login shell of the machine, so that both are unpacked only
 DEPS_TEST += tcl lua5.3 lua-posix lua-filesystem lua-json lua-term
 DEPS_UNPACK_MODULES := environment-modules lmod
-<<<<<<< HEAD
 # cloud-init for tests/cli/test_cloud_init.py, with the Python that it needs: its package enables
 # services that look for a cloud at each boot, so that it is unpacked only
 DEPS_UNPACK_CLOUD_INIT := cloud-init python3-configobj python3-jsonpatch python3-json-pointer python3-netifaces \
 	python3-requests python3-certifi python3-chardet python3-charset-normalizer python3-idna python3-urllib3 python3-six \
 	python3-serial python3-oauthlib python3-jinja2 python3-markupsafe
-DEPS_LINT := clang-format clang-tidy cppcheck shellcheck codespell mandoc pyflakes3
-=======
 # for tests/cli/test_ansible*.py, python3-apt for its task apt; the package ansible is not needed
 DEPS_TEST += ansible-core jq python3-apt
 DEPS_LINT := clang-format clang-tidy cppcheck shellcheck codespell mandoc pyflakes3 ansible-lint
->>>>>>> ansible
 DEPS_FUZZ := clang libclang-rt-14-dev libcmocka-dev
 # only `make vm-test` and `make demo-vm` install these
 DEPS_VM := python3 qemu-system-x86 linux-headers-amd64 linux-source-6.1 binutils cpio kmod openssl xz-utils findutils e2fsprogs fakeroot
