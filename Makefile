@@ -55,6 +55,8 @@ INIH_LIBS = $(call pc_libs,inih)
 UCX_CFLAGS = $(call pc_cflags,ucx)
 UCX_LIBS = $(call pc_libs,ucx)
 VERBS_LIBS = $(call pc_libs,libibverbs)
+PMIX_CFLAGS = $(call pc_cflags,pmix)
+PMIX_LIBS = $(call pc_libs,pmix)
 CMOCKA_LIBS = $(call pc_libs,cmocka)
 
 rooms := base netlink ibmad modules agent selftest
@@ -65,9 +67,11 @@ AGENT_OBJ := $(filter-out %/main.o,$(call obj,agent))
 LIB_OBJ := $(call obj,base) $(call obj,netlink) $(call obj,ibmad) $(call obj,modules)
 # what nodeprep itself needs of the lower rooms: it sends no MAD
 AGENT_LIB_OBJ := $(filter-out $(BUILD)/obj/ibmad/smp.o,$(LIB_OBJ))
-SELFTEST_OBJ := $(filter-out %/main.o,$(call obj,selftest))
+# ranks*.c are nodeprep-ranks; only ranks_pmix.c speaks PMIx
+RANKS_OBJ := $(filter $(BUILD)/obj/selftest/ranks%,$(call obj,selftest))
+SELFTEST_OBJ := $(filter-out %/main.o $(RANKS_OBJ),$(call obj,selftest))
 
-PROGRAMS := $(BUILD)/nodeprep $(BUILD)/nodeprep-selftest
+PROGRAMS := $(BUILD)/nodeprep $(BUILD)/nodeprep-selftest $(BUILD)/nodeprep-ranks
 
 .DEFAULT_GOAL := all
 .PHONY: all asan battery deps fakes fuzz fuzz-programs demo test test-unit test-cli lint lint-tidy bench install clean help FORCE
@@ -86,7 +90,13 @@ $(BUILD)/nodeprep-selftest: $(BUILD)/obj/selftest/main.o $(SELFTEST_OBJ) \
 	$(say) LINK $@
 	$(Q)$(CC) $(LDOPT) $(LDFLAGS) -o $@ $^ $(UCX_LIBS) $(VERBS_LIBS) $(UMAD_LIBS) $(JANSSON_LIBS) -ldl -lpthread -lm
 
+$(BUILD)/nodeprep-ranks: $(RANKS_OBJ) $(SELFTEST_OBJ) \
+		$(call obj,base) $(call obj,ibmad) $(call obj,modules)
+	$(say) LINK $@
+	$(Q)$(CC) $(LDOPT) $(LDFLAGS) -o $@ $^ $(PMIX_LIBS) $(UCX_LIBS) $(VERBS_LIBS) $(UMAD_LIBS) $(JANSSON_LIBS) -ldl -lpthread -lm
+
 $(BUILD)/obj/netlink/%.o: NP_CPPFLAGS += $(NL_CFLAGS)
+$(BUILD)/obj/selftest/ranks_pmix.o: NP_CPPFLAGS += $(PMIX_CFLAGS)
 $(BUILD)/obj/selftest/%.o: NP_CPPFLAGS += $(UCX_CFLAGS)
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags
@@ -203,6 +213,7 @@ TIDY := $(patsubst %.c,$(BUILD)/tidy/%.ok,$(foreach room,$(rooms) tests/unit,$(c
 lint-tidy: $(TIDY)
 $(BUILD)/tidy/netlink/%.ok: NP_CPPFLAGS += $(NL_CFLAGS)
 $(BUILD)/tidy/selftest/%.ok: NP_CPPFLAGS += $(UCX_CFLAGS)
+$(BUILD)/tidy/selftest/ranks_pmix.ok: NP_CPPFLAGS += $(PMIX_CFLAGS)
 $(BUILD)/tidy/tests/%.ok: NP_CPPFLAGS += $(NL_CFLAGS) $(UCX_CFLAGS)
 $(filter $(BUILD)/tidy/tests/%,$(TIDY)): tests/unit/.clang-tidy
 $(BUILD)/tidy/%.ok: %.c .clang-tidy
@@ -228,12 +239,13 @@ bench: deps
 UNITS := $(wildcard etc/systemd/*.service)
 
 install: all
-	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(LIBEXECDIR)/nodeprep \
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(LIBEXECDIR)/nodeprep \
 		$(DESTDIR)$(PREFIX)/share/man/man5 $(DESTDIR)$(PREFIX)/share/man/man7 \
 		$(DESTDIR)$(PREFIX)/share/man/man8 $(DESTDIR)$(PREFIX)/share/nodeprep \
 		$(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(SYSCONFDIR)/nodeprep/conf.d
 	install -m 0755 $(BUILD)/nodeprep $(DESTDIR)$(PREFIX)/sbin/nodeprep
 	install -m 0755 $(BUILD)/nodeprep-selftest $(DESTDIR)$(LIBEXECDIR)/nodeprep/nodeprep-selftest
+	install -m 0755 $(BUILD)/nodeprep-ranks $(DESTDIR)$(PREFIX)/bin/nodeprep-ranks
 	install -m 0755 packaging/dask/nodeprep-dask $(DESTDIR)$(LIBEXECDIR)/nodeprep/nodeprep-dask
 	for unit in $(UNITS); do \
 		sed 's,/usr/libexec/,$(LIBEXECDIR)/,;s,=/usr/sbin/,=$(PREFIX)/sbin/,;s,^ConditionPathExists=/etc/,ConditionPathExists=$(SYSCONFDIR)/,' $$unit \
@@ -255,7 +267,7 @@ include tests/vm/vm.mk
 
 help:
 	@sed -n 's/^## //p' Makefile tests/vm/vm.mk
-## make          build/nodeprep and build/nodeprep-selftest
+## make          build/nodeprep, build/nodeprep-selftest and build/nodeprep-ranks
 ## make deps     install the Debian packages that building and testing need
 ## make demo     set everything up and show the main job on a simulated node
 ## make test     set everything up and run every test that needs no hardware

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # The Debian 12 packages that building, testing and linting need; `make deps`.
-DEPS_BUILD := gcc libc6-dev pkg-config libnl-3-dev libibumad-dev libjansson-dev libinih-dev libkmod-dev libucx-dev libibverbs-dev
+DEPS_BUILD := gcc libc6-dev pkg-config libnl-3-dev libibumad-dev libjansson-dev libinih-dev libkmod-dev libucx-dev libibverbs-dev libpmix-dev
 DEPS_TEST := python3 python3-pytest python3-pytest-xdist python3-jsonschema libcmocka-dev iproute2 \
 	infiniband-diags ucx-utils net-tools kmod strace time procps util-linux dash bash zsh tcsh busybox
 # the fabric of tests/cli/test_selftest_umad.py; ibsim-utils starts no service, opensm would, so
@@ -13,6 +13,8 @@ DEPS_TEST += python3-distributed python3-yaml
 # changes every login shell of the machine, so that both are unpacked only
 DEPS_TEST += tcl lua5.3 lua-posix lua-filesystem lua-json lua-term
 DEPS_UNPACK_MODULES := environment-modules lmod
+# the launcher of tests/cli/test_ranks.py, without the compilers that it recommends
+DEPS_TEST += openmpi-bin
 DEPS_LINT := clang-format clang-tidy cppcheck shellcheck codespell mandoc pyflakes3
 DEPS_FUZZ := clang libclang-rt-14-dev libcmocka-dev
 # only `make vm-test` and `make demo-vm` install these

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+#include "selftest/ranks_worker.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/child.h"
+
+/* NCCL where every rank can, host memory where none can. */
+static int choose_backend(struct np_ranks *ranks, enum np_ranks_backend *backend,
+			  struct np_err *err)
+{
+	struct np_buf *all = calloc((size_t)ranks->size, sizeof(*all));
+	struct np_err why = { 0 };
+	char mine = 0;
+	int able = 0, odd = -1, ret;
+
+	if (!all)
+		return np_err_nomem(err);
+	if (!ranks->options->host_only)
+		mine = np_ranks_nccl_ready(ranks, &ranks->board->allreduce, &why);
+	ret = np_ranks_share(ranks, "who has a GPU", &mine, 1, all, err);
+	for (int i = 0; i < ranks->size && ret == 0; i++)
+		able += all[i].len == 1 && all[i].data[0] == 1;
+	for (int i = 0; i < ranks->size && ret == 0 && odd < 0; i++)
+		if (all[i].len != 1 || all[i].data[0] != 1)
+			odd = i;
+	np_ranks_parts_done(all, ranks->size);
+	free(all);
+	if (ret < 0)
+		return ret;
+	ranks->has_gpu = able == ranks->size;
+	*backend = able == ranks->size ? NP_BACKEND_NCCL : NP_BACKEND_HOST;
+	if (able == 0 || able == ranks->size)
+		return 0;
+	ranks->board->err_peer = odd;
+	np_err_set(err, -ENODEV, "ranks.gpu_differs",
+		   "%d of %d ranks can use NCCL, rank %d on %s cannot%s%s", able, ranks->size, odd,
+		   ranks->hosts[odd], odd == ranks->rank ? ": " : "",
+		   odd == ranks->rank ? why.message : "");
+	np_err_hint(err, "give each rank a GPU of its own and NCCL, or reduce in host memory with "
+			 "--host-memory");
+	return -ENODEV;
+}
+
+static int allreduce(struct np_ranks *ranks, struct np_err *err)
+{
+	enum np_ranks_backend backend = NP_BACKEND_NONE;
+	int64_t start = np_now_ms();
+	int ret;
+
+	if (ranks->options->no_allreduce)
+		return 0;
+	ranks->board->phase = NP_PHASE_ALLREDUCE;
+	ret = choose_backend(ranks, &backend, err);
+	if (ret < 0)
+		return ret;
+	ranks->board->allreduce.backend = backend;
+	ret = backend == NP_BACKEND_NCCL ?
+		      np_ranks_allreduce_nccl(ranks, &ranks->board->allreduce, err) :
+		      np_ranks_allreduce_host(ranks, &ranks->board->allreduce, err);
+	ranks->board->allreduce_ms = (uint64_t)(np_now_ms() - start);
+	return ret;
+}
+
+static int work(struct np_ranks *ranks, struct np_err *err)
+{
+	return allreduce(ranks, err);
+}
+
+void np_ranks_work(struct np_ranks *ranks)
+{
+	struct np_ranks_board *board = ranks->board;
+	struct np_err err;
+
+	np_err_clear(&err);
+	np_ranks_tick(ranks);
+	if (work(ranks, &err) < 0)
+		board->err = err;
+	board->phase = NP_PHASE_DONE;
+	board->finished = 1;
+}
