@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/child.h"
+#include "selftest/ranks_pair.h"
+#include "selftest/ranks_ucx.h"
 
 /* NCCL where every rank can, host memory where none can. */
 static int choose_backend(struct np_ranks *ranks, enum np_ranks_backend *backend,
@@ -66,7 +68,13 @@ static int allreduce(struct np_ranks *ranks, struct np_err *err)
 
 static int work(struct np_ranks *ranks, struct np_err *err)
 {
-	return allreduce(ranks, err);
+	int ret = np_ranks_ucx_open(ranks, err);
+
+	if (ret == 0 && !ranks->options->close_endpoints)
+		ret = np_ranks_connect(ranks, err);
+	if (ret == 0)
+		ret = np_ranks_all_rounds(ranks, err);
+	return ret == 0 ? allreduce(ranks, err) : ret;
 }
 
 void np_ranks_work(struct np_ranks *ranks)
