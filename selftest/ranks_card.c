@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 #include <ucp/api/ucp.h>
 
 #include "base/file.h"
@@ -165,18 +166,20 @@ static const char *version_of_nodeprep(void)
 
 static int add_identity(struct np_ranks_card *card)
 {
-	char host[65], pid[16], space[64], protocol[16];
+	char host[65], pid[16], space[64], protocol[16], cpus[16];
 	const struct {
 		const char *name, *value;
 	} fields[] = {
 		{ "protocol", protocol }, { "nodeprep", version_of_nodeprep() },
 		{ "host", host },	  { "pid", pid },
 		{ "pidns", space },	  { "ucx", ucp_get_version_string() },
+		{ "cpus", cpus },
 	};
 	int ret = 0;
 
 	host_name(host, sizeof(host));
 	pid_namespace(space, sizeof(space));
+	snprintf(cpus, sizeof(cpus), "%ld", sysconf(_SC_NPROCESSORS_ONLN));
 	snprintf(pid, sizeof(pid), "%d", (int)getpid());
 	snprintf(protocol, sizeof(protocol), "%u", NP_RANKS_PROTOCOL);
 	for (size_t i = 0; i < NP_ARRAY_SIZE(fields) && ret == 0; i++)

@@ -10,7 +10,7 @@
 /*
  * What a rank says of itself before anything else: lines NAME=VALUE, so that a rank of
  * another version can still be read. Names: protocol, nodeprep, host, pid, pidns, port,
- * ifname, family, mtu, firmware, ucx, nccl, tls; differs.NAME (the environment and the
+ * ifname, family, mtu, firmware, ucx, nccl, tls, cpus; differs.NAME (the environment and the
  * node's configuration say different things) and lacks.NAME (the environment says nothing
  * and the configuration's value was taken), with "is" and "should be" apart by a tab.
  */

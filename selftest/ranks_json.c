@@ -94,8 +94,20 @@ static json_t *rank_json(const struct np_ranks_job *job, int rank)
 			    board && board->allreduce.device[0] ?
 				    np_document_text(board->allreduce.device) :
 				    json_null());
-	json_object_set_new(entry, "rss_kB",
-			    board ? json_integer((json_int_t)board->rss_kb) : json_null());
+	json_object_set_new(entry, "memory_kB",
+			    board ? json_pack("{s:I, s:I, s:I}", "open",
+					      (json_int_t)board->open_kb, "connected",
+					      (json_int_t)board->connected_kb, "end",
+					      (json_int_t)board->rss_kb) :
+				    json_null());
+	json_object_set_new(entry, "messages",
+			    board ? json_integer((json_int_t)board->messages) : json_null());
+	json_object_set_new(entry, "milliseconds",
+			    board ? json_pack("{s:I, s:I, s:I}", "connect",
+					      (json_int_t)board->connect_ms, "rounds",
+					      (json_int_t)board->rounds_ms, "allreduce",
+					      (json_int_t)board->allreduce_ms) :
+				    json_null());
 	return entry;
 }
 
@@ -146,8 +158,10 @@ static json_t *ranks_json(const struct np_ranks_job *job, const struct np_ranks_
 
 static json_t *check_json(const struct np_ranks_finding *finding)
 {
+	static const char *const words[] = { "fail", "warn", "skip" };
+
 	return json_pack("{s:s, s:o, s:s, s:s, s:o, s:o}", "id", "ranks", "target",
-			 np_document_text(finding->target), "status", finding->fail ? "fail" : "warn",
+			 np_document_text(finding->target), "status", words[finding->weight],
 			 "code", finding->code, "message", np_document_text(finding->message),
 			 "hint", np_document_text(finding->hint));
 }
