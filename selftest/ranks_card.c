@@ -100,18 +100,20 @@ bool np_ranks_assignment(char *line, const char **name, const char **value)
 /* What the environment says against one line of the configuration. */
 static int compare(struct np_ranks_card *card, const char *name, const char *value, bool set)
 {
-	char field[sizeof(card->v->name)], both[sizeof(card->v->value)];
+	char field[sizeof(card->v->name)];
 	const char *is = getenv(name);
+	int ret;
 
 	if (is && np_streq(is, value))
 		return 0;
 	if (!is && !set)
 		return 0;
 	snprintf(field, sizeof(field), "%s.%.38s", is ? "differs" : "lacks", name);
-	snprintf(both, sizeof(both), "%.190s\t%.190s", is ? is : "", value);
-	if (!is && setenv(name, value, 1) < 0)
+	ret = np_ranks_card_add(card, field, is ? is : "");
+	if (ret < 0 || (!is && setenv(name, value, 1) < 0))
 		return -ENOMEM;
-	return np_ranks_card_add(card, field, both);
+	snprintf(field, sizeof(field), "conf.%.38s", name);
+	return np_ranks_card_add(card, field, value);
 }
 
 /* @set: NCCL reads its file by itself, UCX does not. */

@@ -112,7 +112,7 @@ uint64_t np_ranks_rss_kb(void)
 	uint64_t pages = 0;
 
 	/* /proc/PID/statm: size and resident, in pages */
-	if (np_file_read_line_at(AT_FDCWD, "/proc/self/statm", line, sizeof(line)) == 0 &&
+	if (np_file_read_line_at(AT_FDCWD, "/proc/self/statm", line, sizeof(line)) > 0 &&
 	    np_strv_split(&words, line, " ") == 0 && words.n > 1 &&
 	    np_parse_u64(words.v[1], 10, UINT32_MAX, &pages) < 0)
 		pages = 0;
