@@ -129,7 +129,9 @@ struct np_ranks {
 	struct np_ranks_board *board;
 	struct np_ranks_ucx *ucx; /* context, worker, endpoints */
 	int link;		 /* socket to the supervisor */
-	bool has_gpu;		 /* every rank has one; set by np_ranks_nccl_ready */
+	bool has_gpu;		 /* every rank has one */
+	/* lets UCX go on while an exchange is waited for: what was sent may not have left yet */
+	void (*progress)(struct np_ranks *ranks);
 };
 
 /* ---- exchanges with all other ranks, over PMIx; every rank must make the same calls ----

@@ -83,7 +83,8 @@ static json_t *rank_json(const struct np_ranks_job *job, int rank)
 		json_object_set_new(entry, names[i], text_of(&job->cards[rank], names[i]));
 	json_object_set_new(entry, "reported", json_boolean(board != NULL));
 	for (int from = 0; from < job->size && board; from++)
-		if (board->cells[from].status == NP_CELL_OK)
+		if (board->cells[from].status == NP_CELL_OK &&
+		    board->cells[from].trials == job->options->trials)
 			json_array_append_new(peers, json_integer(from));
 	json_object_set_new(entry, "received", peers);
 	json_object_set_new(entry, "clique_size",
@@ -149,7 +150,7 @@ static json_t *ranks_json(const struct np_ranks_job *job, const struct np_ranks_
 			 (json_int_t)job->options->size_bytes, "ways", (json_int_t)verdict->pairs,
 			 "verified", (json_int_t)verdict->verified, "messages", sum_of(job, false),
 			 "bytes", sum_of(job, true), "seconds",
-			 json_real((double)(np_now_ms() - job->start_ms) / 1000), "list", list,
+			 rounded((double)(np_now_ms() - job->start_ms) / 1000), "list", list,
 			 "carriers", names, "carrier", rows, "latency_us",
 			 matrix(job->size, verdict->latency_us), "bandwidth_MBps",
 			 matrix(job->size, verdict->bandwidth_MBps), "allreduce",

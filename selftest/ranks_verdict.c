@@ -28,7 +28,8 @@ void np_ranks_verdict_add(struct np_ranks_verdict *verdict, enum np_ranks_weight
 	new->weight = weight;
 	np_strcpy(new->code, sizeof(new->code), code);
 	np_strcpy(new->target, sizeof(new->target), target);
-	np_strcpy(new->hint, sizeof(new->hint), hint ? hint : "");
+	np_strcpy(new->hint, sizeof(new->hint), hint && *hint ? hint :
+							       "read what all ranks say on stderr");
 	va_start(args, fmt);
 	vsnprintf(new->message, sizeof(new->message), fmt, args);
 	va_end(args);

@@ -130,7 +130,11 @@ static int work(struct np_ranks *ranks, struct np_err *err)
 	ranks->board->connected_kb = np_ranks_rss_kb();
 	if (ret == 0)
 		ret = np_ranks_all_rounds(ranks, err);
-	return ret == 0 ? allreduce(ranks, err) : ret;
+	if (ret == 0)
+		ret = allreduce(ranks, err);
+	if (ranks->progress)
+		np_ranks_flush(ranks);
+	return ret;
 }
 
 void np_ranks_work(struct np_ranks *ranks)
