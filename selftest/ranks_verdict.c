@@ -38,15 +38,18 @@ void np_ranks_verdict_add(struct np_ranks_verdict *verdict, enum np_ranks_weight
 	verdict->n_fail += weight == NP_FINDING_FAIL;
 }
 
+/* Those after which the rank goes on to the end with the others, or at which they arrive too
+ * before long. */
 bool np_ranks_fatal(const struct np_err *err)
 {
-	static const char *const codes[] = { "ranks.died", "ranks.hung",    "ranks.gone",
-					     "ranks.absent", "ranks.version" };
+	static const char *const codes[] = { "ranks.late",	"ranks.stalled",   "ranks.ended",
+					     "ranks.exchange",	"ranks.allreduce", "ranks.nccl",
+					     "ranks.reduced_wrong" };
 
 	for (size_t i = 0; i < NP_ARRAY_SIZE(codes); i++)
-		if (err->num < 0 && np_streq(err->code, codes[i]))
-			return true;
-	return false;
+		if (np_streq(err->code, codes[i]))
+			return false;
+	return err->num < 0;
 }
 
 /* ---- what ranks came to ---- */
