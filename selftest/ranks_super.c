@@ -29,11 +29,11 @@ enum { EXIT_READY = 0, EXIT_NOT_READY = 1, EXIT_INTERNAL = 5 };
 #define ASK_EVERY_MS   500
 #define ASK_PER_SECOND 400
 /* After a rank that died: for what the others have to say. */
-#define GRACE_MS 500
+#define GRACE_MS	 500
 #define MEMORY_MAX_RANKS 65536
 
-#define KEY_CARD  "nodeprep.card"
-#define KEY_BOARD "nodeprep.board"
+#define KEY_CARD  "nodeprep-card"
+#define KEY_BOARD "nodeprep-board"
 
 /* ---- waiting ---- */
 
@@ -108,7 +108,9 @@ bool np_ranks_pump(struct np_ranks_job *job, int ms)
 	n = add_fd(fds, n, job->asked ? -1 : job->link);
 	n = add_fd(fds, n, job->worker_fd);
 	own = n;
-	for (int i = 0; i < job->size && job->gone < 0 && !job->ended && job->peers && n < NP_ARRAY_SIZE(fds); i++)
+	for (int i = 0;
+	     i < job->size && job->gone < 0 && !job->ended && job->peers && n < NP_ARRAY_SIZE(fds);
+	     i++)
 		if (job->peers[i] >= 0)
 			n = add_fd(fds, n, job->peers[i]);
 	before = np_now_ms();
@@ -449,12 +451,27 @@ static int tell(struct np_ranks_job *job)
 	return ready ? EXIT_READY : EXIT_NOT_READY;
 }
 
-static bool all_reported(const struct np_ranks_job *job)
+/* A rank that left out an exchange may not meet the others any more: it would be taken for
+ * one that came to another exchange. */
+static bool in_step(const struct np_ranks_board *board)
+{
+	return board && board->passed_all;
+}
+
+static bool all_in_step(const struct np_ranks_job *job)
 {
 	for (int i = 0; i < job->size; i++)
-		if (!job->boards[i])
+		if (!in_step(job->boards[i]))
 			return false;
 	return true;
+}
+
+/* For the end of the job, which rank 0 brings about. */
+static int await_end(struct np_ranks_job *job, int64_t until)
+{
+	while (!job->ended && np_now_ms() < until)
+		np_ranks_pump(job, 250);
+	return job->ended ? -ECANCELED : -ETIMEDOUT;
 }
 
 /* Whoever ends with an error ends the job: nobody does before rank 0 has told all. */
@@ -466,12 +483,13 @@ static int part(struct np_ranks_job *job, int code)
 	char name[160], message[256];
 	int ret;
 
-	if (job->rank == 0 && !all_reported(job)) {
-		np_pmix_abort(code, "nodeprep-ranks: not every rank reported");
+	if (job->rank == 0 && !all_in_step(job)) {
+		np_pmix_abort(code, "nodeprep-ranks: not every rank came to the end");
 		return code;
 	}
 	forget_peers(job); /* who is through the fence may go */
-	ret = np_ranks_meet(job, false, until, "the end", &err);
+	ret = in_step(job->board) ? np_ranks_meet(job, false, until, "the end", &err) :
+				    await_end(job, until);
 	if (ret == 0) {
 		np_pmix_close();
 		return code;

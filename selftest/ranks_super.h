@@ -19,18 +19,18 @@ struct np_ranks_job {
 	char **hosts;		     /* by rank, also of those */
 	struct np_ranks_board *board;
 	/* what is waited for */
-	int wake, signals;	    /* eventfd of PMIx, signalfd */
-	int link;		    /* to the worker; -1 = its end was seen */
-	int worker_fd;		    /* pidfd */
-	pid_t worker;		    /* 0 = it was reaped */
-	int *peers;		    /* pidfds of the other supervisors of this host by rank, or -1 */
-	int ended;		    /* signal by which the launcher ends the job, 0 = none */
-	int64_t ended_ms;	    /* when */
-	int gone;		    /* rank of a peer that is gone, -1 = none */
-	unsigned int sequence;	    /* of exchanges */
-	struct np_buf request;	    /* what the worker asked for */
+	int wake, signals;     /* eventfd of PMIx, signalfd */
+	int link;	       /* to the worker; -1 = its end was seen */
+	int worker_fd;	       /* pidfd */
+	pid_t worker;	       /* 0 = it was reaped */
+	int *peers;	       /* pidfds of the other supervisors of this host by rank, or -1 */
+	int ended;	       /* signal by which the launcher ends the job, 0 = none */
+	int64_t ended_ms;      /* when */
+	int gone;	       /* rank of a peer that is gone, -1 = none */
+	unsigned int sequence; /* of exchanges */
+	struct np_buf request; /* what the worker asked for */
 	struct np_ranks_head *asked; /* NULL = nothing */
-	_Atomic int fence;	    /* state of the one under way */
+	_Atomic int fence;	     /* state of the one under way */
 	/* rank 0 */
 	struct np_pmix_look *looks;	/* by rank */
 	struct np_ranks_board **boards; /* by rank; NULL = none yet */

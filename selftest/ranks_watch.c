@@ -22,7 +22,7 @@
 /* A worker gives a sign of life four times a second while it waits. */
 #define SILENT_MS 5000
 /* How long after its deadline it may take to write down what it knows. */
-#define LATE_MS	  1000
+#define LATE_MS 1000
 
 /* ---- the worker's beginning ---- */
 
@@ -59,8 +59,7 @@ int np_ranks_start_worker(struct np_ranks_job *job, struct np_err *err)
 	int link[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link) < 0)
-		return np_err_set(err, -errno, "", "no socket for the worker: %s",
-				  strerror(errno));
+		return np_err_set(err, -errno, "", "no socket for the worker: %s", strerror(errno));
 	job->board->tick_ms = np_now_ms();
 	job->worker = fork();
 	if (job->worker < 0) {
@@ -98,7 +97,7 @@ static int share(struct np_ranks_job *job, const struct np_ranks_head *head,
 	char key[64];
 	int ret;
 
-	snprintf(key, sizeof(key), "nodeprep.%u", job->sequence++);
+	snprintf(key, sizeof(key), "nodeprep-%u", job->sequence++);
 	ret = np_pmix_put(key, mine->len ? mine->data : "", mine->len, err);
 	if (ret == 0)
 		ret = np_ranks_meet(job, true, job->worker_deadline_ms, head->what, err);
@@ -280,7 +279,8 @@ static void cut(struct np_ranks_job *job)
 	else
 		np_err_set(&board->err, -EINTR, "ranks.ended",
 			   "another rank failed before this one was done");
-	np_err_hint(&board->err, "read the messages of the launcher and of the other ranks on stderr");
+	np_err_hint(&board->err,
+		    "read the messages of the launcher and of the other ranks on stderr");
 }
 
 /* A process that has closed its socket is at its end; drivers may hold it up there. */
