@@ -47,6 +47,13 @@ int np_ranks_supervise(const struct np_ranks_options *options);
  * returns true when there is one, or its end. */
 bool np_ranks_pump(struct np_ranks_job *job, int ms);
 
+/* Their end is no news from here on. */
+void np_ranks_forget_peers(struct np_ranks_job *job);
+
+/* Every supervisor that is told to end stays so long; one that goes within half of that
+ * after the first word has gone by itself, before or because of it. */
+#define NP_RANKS_LINGER_MS 800
+
 /* Exchanges over PMIx; waits until @deadline_ms or until the job ends. */
 int np_ranks_meet(struct np_ranks_job *job, bool collect, int64_t deadline_ms, const char *what,
 		  struct np_err *err) np_must_check;
