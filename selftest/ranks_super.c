@@ -76,6 +76,7 @@ static int allocate(struct np_ranks_job *job, struct np_err *err)
 	job->board->size = job->size;
 	job->board->err_peer = -1;
 	job->board->peer = -1;
+	job->board->lost = -1;
 	return 0;
 }
 

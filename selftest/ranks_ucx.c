@@ -173,6 +173,8 @@ static void on_error(void *arg, ucp_ep_h ep, ucs_status_t status)
 
 	(void)ep;
 	peer->status = status;
+	if (ucx->ranks->board->lost < 0 && !ucx->ranks->options->close_endpoints)
+		ucx->ranks->board->lost = (int)(peer - ucx->peers);
 	if (ucx->current >= 0 && &ucx->peers[ucx->current] == peer)
 		ucx->link.peer_status = status;
 }

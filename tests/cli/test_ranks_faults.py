@@ -62,6 +62,7 @@ def test_a_worker_that_dies_or_hangs(world, number, words):
 def test_a_rank_whose_process_is_killed(world):
     """The launcher ends the others; one of the same host says first who it was."""
     job = world.start(*LONG, "--timeout", "60", per_host=2)
+    job.pid(4, "ranks-worker")
     hurt(job, 5, "nodeprep-ranks", signal.SIGKILL)
     done = job.wait()
     assert done.rc != 0
@@ -78,7 +79,9 @@ def test_the_only_rank_of_a_host_is_killed(world):
     hurt(job, 2, "nodeprep-ranks", signal.SIGKILL)
     done = job.wait()
     assert done.rc != 0
-    assert "rank 2 on h3" in done.stderr + done.stdout, repr(done)
+    assert re.search(r"rank 2 on h3 \(eth1\) is gone: rank [01] on h[12] \(eth1\) lost",
+                     done.stderr), repr(done)
+    assert not re.search(r"rank [01] on h[12] \(eth1\) is gone", done.stderr), repr(done)
     assert not (done.doc and done.doc["ready"])
 
 
