@@ -15,6 +15,10 @@ DEPS_TEST += tcl lua5.3 lua-posix lua-filesystem lua-json lua-term
 DEPS_UNPACK_MODULES := environment-modules lmod
 # the launcher of tests/cli/test_ranks.py, without the compilers that it recommends
 DEPS_TEST += openmpi-bin
+# Slurm, for tests/cli/test_ranks_slurm.py: its packages start services and name this machine a
+# node, so that they are unpacked only
+DEPS_TEST += libmunge2 libhwloc15 libpmix2
+DEPS_UNPACK_SLURM := slurmd slurmctld slurm-client slurm-wlm-basic-plugins
 DEPS_LINT := clang-format clang-tidy cppcheck shellcheck codespell mandoc pyflakes3
 DEPS_FUZZ := clang libclang-rt-14-dev libcmocka-dev
 # only `make vm-test` and `make demo-vm` install these

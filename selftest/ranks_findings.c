@@ -363,7 +363,8 @@ static void add_odd(const struct np_ranks_job *job, struct np_ranks_verdict *ver
 
 	np_ranks_name(job, odd->first, name);
 	if (odd->count > 1)
-		snprintf(others, sizeof(others), " (and %d more of this host)", odd->count - 1);
+		snprintf(others, sizeof(others), " (and %d more%s)", odd->count - 1,
+			 odd->everywhere ? "" : " of this host");
 	np_ranks_verdict_add(verdict, NP_FINDING_WARN, odd->code, name, odd->hint, "%s%s %s", name,
 			     others, odd->message);
 }
