@@ -382,10 +382,16 @@ static int meet(struct pair *pair, struct np_err *err)
 		*err = why;
 		return stalled(pair, np_now_ms() - start, err);
 	}
-	if (ret == 0)
+	if (ret == 0) {
+		start = np_now_ms();
 		ret = np_ranks_turn_to(ranks, pair->peer, PAIR_MS, &why);
+	}
 	if (ret == 0)
 		ret = measure(pair, &why);
+	if (ret == -ETIMEDOUT && ranks->deadline_ms - start < PATIENCE_MS) {
+		*err = why; /* the deadline came, that is all */
+		return stalled(pair, 0, err);
+	}
 	ret = ret < 0 ? broken(pair, &why, err) : 0;
 	if (alone)
 		np_ranks_close(ranks, pair->peer);
