@@ -2,6 +2,7 @@
 """The module of the collection by itself, on a simulated node: what it makes of exit codes, of
 documents, and of programs that print none."""
 
+import ast
 import json
 import os
 import shutil
@@ -209,6 +210,7 @@ def test_a_draft_is_read_with_the_files_that_are_there(fresh):
     (dict(DOCUMENT, ready="yes"), 0, "ansible.schema"), (dict(DOCUMENT, actions=None), 0, "ansible.schema"),
     (dict(DOCUMENT, checks=[1]), 0, "ansible.schema"), (dict(DOCUMENT, error="no"), 0, "ansible.schema"),
     (dict(DOCUMENT, error={"code": "x'; rm -rf /", "message": "m", "hint": ""}), 3, "ansible.schema"),
+    (dict(DOCUMENT, error={"code": "port.no_sm\n", "message": "m", "hint": ""}), 3, "ansible.schema"),
     (dict(DOCUMENT, verb="", ready=False, error={"code": "usage.no_verb", "message": "m", "hint": ""}), 2, "usage.no_verb"),
     (dict(DOCUMENT, error={"code": "internal", "message": "m", "hint": ""}), 0, "internal"),
     (DOCUMENT, 1, "ansible.no_reason"), (DOCUMENT, 77, "ansible.no_reason"), (dict(DOCUMENT, ready=False), 0, "ansible.no_reason")])
@@ -217,6 +219,55 @@ def test_what_is_no_document_is_a_clear_failure(fleet, fake, text, code, want):
     assert answer["failed"] and answer["code"] == want and answer["verdict"] in ("failed", "sick"), answer
     assert answer["rc"] == code and "\n" not in answer["msg"] and len(answer["msg"]) < 1000
     assert not answer.get("changed")
+
+
+def test_what_a_node_says_is_one_line_and_no_template(fleet, fake):
+    """{{ }} of a node is text; so is what ends a line, or turns the direction of writing."""
+    evil = u"{{ lookup('pipe', 'touch %s/ran') }} \x1b[2J\r\n\u2028\u202e\u2066{%% raw" % fleet.folder
+    entry = {"id": "port.state", "target": evil, "status": "fail", "code": "port.no_sm", "message": evil, "hint": evil}
+    program = fake(dict(DOCUMENT, ready=False, checks=[entry]), 1)
+    answer = fleet.module("n1", verb="check", executable=program)
+    assert answer["code"] == "port.no_sm" and answer["msg"].count("{{ lookup(") == 3
+    assert [one for one in answer["msg"] if not one.isprintable()] == []
+    done = fleet.run("ansible-playbook -i hosts.ini nodeprep.node.audit --limit n1 -e nodeprep_executable=%s" % program)
+    assert done.rc == 0 and done.one("Judge", "n1")[1]["code"] == "port.no_sm", done
+    with open(os.path.join(fleet.folder, "nodeprep-reports", "n1.json"), encoding="utf-8") as file:
+        assert json.load(file)["result"]["checks"][0]["message"] == evil
+    assert not os.path.exists(os.path.join(fleet.folder, "ran"))
+
+
+@pytest.mark.parametrize("sections, want", [
+    ({"ports": {"ignore": "mlx5_1:1\n[netdev ib0]\naddress = 10.9.9.9/24"}}, 'must be one line'),
+    ({"ports\n": {"ignore": "mlx5_1:1"}}, 'must be one line'),
+    ({"ports": {"ignore": {"mlx5_1": 1}}}, 'must be one line'),
+    ({"ports": {"ignore": None}}, 'must be one line'),
+    ({"ports": {"ignore": [["mlx5_1:1"]]}}, 'must be one line'),
+    ({"ports": "mlx5_1:1"}, 'must have keys'),
+    # a block of YAML ends in a line end
+    ({"netdev ib0": {"address": "10.0.0.1/24\n", "mtu": 2044, "exclusive": False}, "ports": None, "nccl": {"users": ["a", "b"]}},
+     "[netdev ib0]\naddress = 10.0.0.1/24\nmtu = 2044\nexclusive = no\n[ports]\n[nccl]\nusers = a\nusers = b\n"),
+    ({"ucx": {"k": 'a "b" \'c\' $(d) % ; #'}}, "[ucx]\nk = a \"b\" 'c' $(d) % ; #\n")])
+def test_a_value_of_the_inventory_is_one_line_of_the_file(fleet, sections, want):
+    path = fleet.write("vars.yml", json.dumps({"nodeprep__sections": sections}))
+    template = os.path.join(ours.PACKAGING, "roles/nodeprep/templates/50-ansible.conf.j2")
+    done = fleet.run("ansible localhost -m ansible.builtin.template -a 'src=%s dest=%s/made' -e @%s"
+                     % (template, fleet.folder, path))
+    if not want.endswith("\n"):
+        assert done.rc != 0 and want in done.stdout + done.stderr, done
+        return
+    assert done.rc == 0, done
+    with open(os.path.join(fleet.folder, "made"), encoding="utf-8") as file:
+        assert file.read().partition("\n")[2] == want
+
+
+def test_python_of_rhel_8_takes_the_module():
+    """3.6; older ones are not asked for."""
+    for folder in ("modules", "module_utils"):
+        path = os.path.join(ours.PACKAGING, "plugins", folder)
+        for name in os.listdir(path):
+            if name.endswith(".py"):
+                with open(os.path.join(path, name), encoding="utf-8") as file:
+                    assert ast.parse(file.read(), feature_version=(3, 6)).body
 
 
 def test_the_same_program_is_taken_with_a_right_document(fleet, fake):

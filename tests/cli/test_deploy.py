@@ -57,6 +57,7 @@ class Host:
         """As the post-install hook sees a host, which a simulated node is not."""
         self.one.write("/run/systemd/system/x", "")
         self.program("/usr/bin/systemd-detect-virt", "exit 1")
+        self.one.shell("echo systemd >/tmp/comm; mount --bind /tmp/comm /proc/1/comm")
         # of the image that these tests may run in
         self.one.shell("rm -f /usr/sbin/policy-rc.d")
         return self

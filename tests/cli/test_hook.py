@@ -48,6 +48,8 @@ class Hook:
         """A node that looks like a booted host."""
         one = node(ini, "--bind", self.top, *options)
         one.write("/run/systemd/system/x", "")
+        one.write("/tmp/comm", "systemd\n")
+        one.text("mount", "--bind", "/tmp/comm", "/proc/1/comm")
         if virt:
             one.write("/tmp/virt", "#!/bin/sh\n%s\n" % virt)
             one.text("chmod", "755", "/tmp/virt")
@@ -104,6 +106,14 @@ def test_an_address_in_the_configuration_is_applied_and_twice_is_no_change(hook,
     assert "netdev.address_add ib0" in lines[0] and "more" in lines[0]
     assert b"ib0" in one.read("/etc/nccl.conf")
     assert hook.run(one) == ["nodeprep: nothing to change"]
+
+
+def test_who_called_sudo_for_the_package_manager_makes_no_difference(hook, node):
+    one = hook.host(node)
+    hook.run(one, "ready: ", changes=True, SUDO_USER="alice", SUDO_UID="1000")
+    assert one.read("/root/.nccl.conf") and one.read("/home/alice/.nccl.conf") is None
+    # nor when it is another one who upgrades
+    assert hook.run(one, SUDO_USER="bob") == ["nodeprep: nothing to change"]
 
 
 def test_no_address_is_pending(hook, node):
@@ -221,6 +231,15 @@ def test_nothing_in_a_chroot(hook, node):
     assert done.rc == 0 and done.stderr.startswith(NOWHERE + "a chroot"), done
 
 
+def test_nothing_in_a_chroot_with_a_pid_1_of_its_own_and_the_run_of_the_machine_that_builds(hook, node):
+    one = hook.host(node, virt="exit 1")
+    one.text("umount", "/proc/1/comm")
+    before = one.state(but=OURS)
+    done = one.run("unshare", "--pid", "--fork", "--mount-proc", hook.libexec + "/post-install")
+    assert done.rc == 0 and done.stderr.startswith(NOWHERE + "/run is that of another system"), done
+    assert one.state(but=OURS) == before
+
+
 def test_nothing_while_an_image_is_built(hook, node):
     one = hook.host(node, "guide.ini", "--set", "node.private=/usr/sbin")
     one.text("rm", "-rf", "/run/systemd/system")
@@ -271,7 +290,9 @@ def test_one_that_hangs_is_ended_with_all_that_it_started(hook, node):
     one.text(*NOBODY_SLEEPS)
     # a value that is none leaves the deadline as it is
     hook.stand_in(one, "exit 5")
-    hook.run(one, "pending: ", NODEPREP_HOOK_SECONDS="0")
+    for value in ("0", "9" * 30, "12x", "-1"):
+        assert hook.run(one, "pending: ", NODEPREP_HOOK_SECONDS=value) == \
+            ["nodeprep: pending: nodeprep ended with code 5 and no word; run nodeprep apply"]
 
 
 def test_a_run_that_is_stopped_is_taken_back(hook, node):
@@ -389,3 +410,18 @@ def test_which_interface_the_configuration_means(hook, node):
     hook.unattended(one, "boot", rc=0)
     hook.unattended(one, "meant", "ib0.8001", rc=1)
     assert hook.unattended(one, "nosuch", rc=2)[0].startswith("nodeprep: usage: ")
+
+
+def test_a_name_that_no_unit_can_have(hook, node):
+    """systemd's word for the unit of a rule, and the name in the configuration."""
+    one = hook.host(node)
+    before = "ib0"
+    for name in ("ib0-1", "ib+1", "ib^=1"):
+        one.text("ip", "link", "set", before, "name", name)
+        before = name
+        one.write(CONF, "[netdev %s]\naddress = %s\n[ports]\nwait = 0\n" % (name, IP))
+        unit = one.text("systemd-escape", "--mangle", "nodeprep-netdev@%s.service" % name).strip()
+        instance = unit.partition("@")[2].removesuffix(".service")
+        assert (instance == name) == (name == "ib0-1")
+        hook.unattended(one, "meant", instance, rc=0)
+        hook.unattended(one, "meant", "ib0", rc=1)

@@ -14,7 +14,9 @@ from ansible.module_utils.common.text.converters import to_native
 
 SCHEMA = 1
 MAX_DOCUMENT = 32 * 1024 * 1024
-CODE = re.compile(r"^[a-z][a-z0-9_]*(\.[a-z0-9_]+)*$")
+CODE = re.compile(r"^[a-z][a-z0-9_]*(\.[a-z0-9_]+)*\Z")
+# what ends a line or writes backwards is as bad in a message as what controls the terminal
+UNPRINTABLE = re.compile(u"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+")
 JUDGES = ("apply", "check", "selftest")
 MEMBERS = {"schema": int, "verb": str, "version": str, "changed": bool, "ready": bool,
            "actions": list, "checks": list, "selftest": list}
@@ -32,8 +34,8 @@ class Failure(Exception):
 
 
 def one_line(text, limit=400):
-    """Printable, and short enough for a terminal."""
-    text = re.sub(r"[\x00-\x1f\x7f-\x9f]+", " ", to_native(text, errors="surrogate_or_replace")).strip()
+    """Printable in the order that it has, and short enough for a terminal."""
+    text = re.sub(u"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+", u" ", to_native(text, errors="surrogate_or_replace")).strip()
     return text if len(text) <= limit else text[:limit] + "..."
 
 
