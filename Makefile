@@ -247,6 +247,8 @@ install: all
 	install -m 0755 $(BUILD)/nodeprep-selftest $(DESTDIR)$(LIBEXECDIR)/nodeprep/nodeprep-selftest
 	install -m 0755 $(BUILD)/nodeprep-ranks $(DESTDIR)$(PREFIX)/bin/nodeprep-ranks
 	install -m 0755 packaging/dask/nodeprep-dask $(DESTDIR)$(LIBEXECDIR)/nodeprep/nodeprep-dask
+	install -D -m 0755 packaging/dask/cluster-test $(DESTDIR)$(LIBEXECDIR)/nodeprep/dask/cluster-test
+	install -m 0644 packaging/dask/cluster_worker.py $(DESTDIR)$(LIBEXECDIR)/nodeprep/dask/cluster_worker.py
 	for unit in $(UNITS); do \
 		sed 's,/usr/libexec/,$(LIBEXECDIR)/,;s,=/usr/sbin/,=$(PREFIX)/sbin/,;s,^ConditionPathExists=/etc/,ConditionPathExists=$(SYSCONFDIR)/,' $$unit \
 			>$(DESTDIR)$(PREFIX)/lib/systemd/system/$${unit##*/} && \
