@@ -6,42 +6,80 @@
 #include <string.h>
 
 #include "base/child.h"
+#include "selftest/ranks_pair.h"
+#include "selftest/ranks_ucx.h"
 
-/* NCCL where every rank can, host memory where none can. */
+/* What each says before the allreduce. */
+struct ready {
+	char nccl;   /* it can use NCCL */
+	char broken; /* a pair of it is broken: a ring would hang there */
+};
+
+static struct ready ready_of(const struct np_buf *part)
+{
+	struct ready ready = { 0, 1 };
+
+	if (part->len == sizeof(ready))
+		memcpy(&ready, part->data, sizeof(ready));
+	return ready;
+}
+
+static bool has_broken_pair(const struct np_ranks *ranks)
+{
+	for (int i = 0; i < ranks->size; i++)
+		if (ranks->board->cells[i].status > NP_CELL_OK)
+			return true;
+	return false;
+}
+
+static int odd_one(struct np_ranks *ranks, int able, int odd, const struct np_err *why,
+		   struct np_err *err)
+{
+	bool own = odd == ranks->rank;
+
+	ranks->board->err_peer = odd;
+	np_err_set(err, -ENODEV, "ranks.gpu_differs",
+		   "%d of %d ranks can use NCCL, rank %d on %s cannot%s%s", able, ranks->size, odd,
+		   ranks->hosts[odd], own ? ": " : "", own ? why->message : "");
+	np_err_hint(err, "give each rank a GPU of its own and NCCL, or reduce in host memory with "
+			 "--host-memory");
+	return -ENODEV;
+}
+
+/* NCCL where every rank can, host memory where none can, nothing where a pair is broken. */
 static int choose_backend(struct np_ranks *ranks, enum np_ranks_backend *backend,
 			  struct np_err *err)
 {
 	struct np_buf *all = calloc((size_t)ranks->size, sizeof(*all));
-	struct np_err why = { 0 };
-	char mine = 0;
-	int able = 0, odd = -1, ret;
+	struct ready mine = { .broken = has_broken_pair(ranks) };
+	int able = 0, broken = 0, odd = -1, ret;
+	struct np_err why;
 
 	if (!all)
 		return np_err_nomem(err);
+	np_err_clear(&why);
 	if (!ranks->options->host_only)
-		mine = np_ranks_nccl_ready(ranks, &ranks->board->allreduce, &why);
-	ret = np_ranks_share(ranks, "who has a GPU", &mine, 1, all, err);
-	for (int i = 0; i < ranks->size && ret == 0; i++)
-		able += all[i].len == 1 && all[i].data[0] == 1;
-	for (int i = 0; i < ranks->size && ret == 0 && odd < 0; i++)
-		if (all[i].len != 1 || all[i].data[0] != 1)
+		mine.nccl = np_ranks_nccl_ready(ranks, &ranks->board->allreduce, &why);
+	ret = np_ranks_share(ranks, "who has a GPU", &mine, sizeof(mine), all, err);
+	for (int i = 0; i < ranks->size && ret == 0; i++) {
+		struct ready ready = ready_of(&all[i]);
+
+		able += ready.nccl;
+		broken += ready.broken;
+		if (!ready.nccl && odd < 0)
 			odd = i;
-	np_ranks_parts_done(all, ranks->size);
+	}
+	if (ret == 0)
+		np_ranks_parts_done(all, ranks->size);
 	free(all);
 	if (ret < 0)
 		return ret;
 	ranks->has_gpu = able == ranks->size;
-	*backend = able == ranks->size ? NP_BACKEND_NCCL : NP_BACKEND_HOST;
-	if (able == 0 || able == ranks->size)
-		return 0;
-	ranks->board->err_peer = odd;
-	np_err_set(err, -ENODEV, "ranks.gpu_differs",
-		   "%d of %d ranks can use NCCL, rank %d on %s cannot%s%s", able, ranks->size, odd,
-		   ranks->hosts[odd], odd == ranks->rank ? ": " : "",
-		   odd == ranks->rank ? why.message : "");
-	np_err_hint(err, "give each rank a GPU of its own and NCCL, or reduce in host memory with "
-			 "--host-memory");
-	return -ENODEV;
+	if (able > 0 && able < ranks->size)
+		return odd_one(ranks, able, odd, &why, err);
+	if (!broken)
+		*backend = able > 0 ? NP_BACKEND_NCCL : NP_BACKEND_HOST;
+	return 0;
 }
 
 static int allreduce(struct np_ranks *ranks, struct np_err *err)
@@ -54,7 +92,7 @@ static int allreduce(struct np_ranks *ranks, struct np_err *err)
 		return 0;
 	ranks->board->phase = NP_PHASE_ALLREDUCE;
 	ret = choose_backend(ranks, &backend, err);
-	if (ret < 0)
+	if (ret < 0 || backend == NP_BACKEND_NONE)
 		return ret;
 	ranks->board->allreduce.backend = backend;
 	ret = backend == NP_BACKEND_NCCL ?
@@ -66,7 +104,13 @@ static int allreduce(struct np_ranks *ranks, struct np_err *err)
 
 static int work(struct np_ranks *ranks, struct np_err *err)
 {
-	return allreduce(ranks, err);
+	int ret = np_ranks_ucx_open(ranks, err);
+
+	if (ret == 0 && !ranks->options->close_endpoints)
+		ret = np_ranks_connect(ranks, err);
+	if (ret == 0)
+		ret = np_ranks_all_rounds(ranks, err);
+	return ret == 0 ? allreduce(ranks, err) : ret;
 }
 
 void np_ranks_work(struct np_ranks *ranks)
