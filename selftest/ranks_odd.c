@@ -18,7 +18,8 @@ static const struct {
 	  "give the interface the same name on all nodes, or leave it out of what is exported" },
 	{ "family", "the address family", "ranks.family_differs",
 	  "give all nodes addresses of the same families: nodeprep apply --ip" },
-	{ "firmware", "HCA firmware", "ranks.firmware_differs", "bring the HCAs to one firmware" },
+	{ "firmware", "HCA firmware", "ranks.firmware_differs",
+	  "bring the HCAs to one firmware" },
 	{ "tls", "UCX_TLS", "ranks.tls_differs",
 	  "export the same UCX_TLS to all ranks: nodeprep apply writes it on each node" },
 };
@@ -135,16 +136,15 @@ static int find_own(const struct np_ranks_card *card, char *const *hosts, int ra
 			snprintf(message, sizeof(message),
 				 "has no %s in its environment; it ran with its node's %s", name,
 				 tab + 1);
-		odd = find_or_add(out, hosts, rank,
-				  differs ? "ranks.env_differs" : "ranks.env_lacks", message);
+		odd = find_or_add(out, hosts, rank, differs ? "ranks.env_differs" : "ranks.env_lacks",
+				  message);
 		if (!odd)
 			return -ENOMEM;
 		odd->count++;
 		if (differs)
 			snprintf(odd->hint, sizeof(odd->hint),
 				 "leave %s to the node: unset it in the job, or change [ucx] and "
-				 "[nccl] in nodeprep.conf",
-				 name);
+				 "[nccl] in nodeprep.conf", name);
 		else
 			snprintf(odd->hint, sizeof(odd->hint),
 				 "start the job from a login shell, or let the launcher pass %s on",

@@ -1,41 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 #include "selftest/ranks_report.h"
 
-bool np_ranks_fatal(const struct np_err *err)
-{
-	static const char *const codes[] = { "ranks.died", "ranks.hung", "ranks.gone",
-					     "ranks.absent", "ranks.version" };
+#include "base/log.h"
 
-	for (size_t i = 0; i < NP_ARRAY_SIZE(codes); i++)
-		if (err->num < 0 && np_streq(err->code, codes[i]))
-			return true;
-	return false;
+const char *np_ranks_backend_str(uint32_t backend)
+{
+	return backend == NP_BACKEND_NCCL ? "nccl" : backend == NP_BACKEND_HOST ? "host" : "none";
 }
 
 bool np_ranks_report(struct np_ranks_job *job, struct np_buf *out)
 {
-	bool ready = true;
+	struct np_ranks_verdict verdict;
+	bool ready;
 
-	for (int i = 0; i < job->size; i++) {
-		const struct np_ranks_board *b = job->boards[i];
-
-		if (!b || b->err.num < 0)
-			ready = false;
-		np_buf_printf(out, "Rank %d: %s\n", i, !b ? "no report" : b->err.message);
-		for (int j = 0; b && j < job->size; j++)
-			np_buf_printf(out, "   %d: %d %d %s %.2f us %.1f MB/s\n", j,
-				      b->cells[j].status, b->cells[j].trials,
-				      b->cells[j].lane ? b->lanes[b->cells[j].lane - 1] : "",
-				      b->cells[j].latency_us, b->cells[j].in_MBps);
-		for (uint32_t j = 0; b && j < b->n_notes; j++)
-			np_buf_printf(out, "   note %d %s %s\n", b->notes[j].peer, b->notes[j].code,
-				      b->notes[j].message);
-		if (b)
-			np_buf_printf(out, "  connect %lu rounds %lu\n", b->connect_ms,
-				      b->rounds_ms);
-		if (b && b->allreduce.backend)
-			np_buf_printf(out, "Rank %d Clique size: %u final_size: %u\n", i,
-				      b->allreduce.clique_size, b->allreduce.final_size);
+	if (np_ranks_verdict_make(job, &verdict) < 0) {
+		np_error("no memory for the report of %d ranks", job->size);
+		return false;
 	}
+	if (job->options->json)
+		np_ranks_json(job, &verdict, out);
+	else
+		np_ranks_text(job, &verdict, out);
+	ready = verdict.n_fail == 0;
+	np_ranks_verdict_done(&verdict);
 	return ready;
 }

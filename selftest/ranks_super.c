@@ -29,7 +29,7 @@ enum { EXIT_READY = 0, EXIT_NOT_READY = 1, EXIT_INTERNAL = 5 };
 #define ASK_EVERY_MS   500
 #define ASK_PER_SECOND 400
 /* After a rank that died: for what the others have to say. */
-#define GRACE_MS	 1000
+#define GRACE_MS 1000
 #define MEMORY_MAX_RANKS 65536
 
 #define KEY_CARD  "nodeprep.card"

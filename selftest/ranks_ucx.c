@@ -398,8 +398,9 @@ static int agree(struct np_ranks *ranks, const struct hello *all, struct np_err 
 
 		if (i == ranks->rank || ranks->ucx->peers[i].cut || (here && there))
 			continue;
-		np_err_set(&why, -EHOSTUNREACH, "ranks.unreachable", "%s%s%s",
-			   here	 ? "its messages arrive, those to it do not" :
+		np_err_set(&why, -EHOSTUNREACH, "ranks.unreachable",
+			   "%s%s%s",
+			   here  ? "its messages arrive, those to it do not" :
 			   there ? "messages to it arrive, its own do not" :
 				   "nothing arrives either way",
 			   status != UCS_OK ? ": " : "",

@@ -22,7 +22,7 @@
 /* A worker gives a sign of life four times a second while it waits. */
 #define SILENT_MS 5000
 /* How long after its deadline it may take to write down what it knows. */
-#define LATE_MS 1000
+#define LATE_MS	  1000
 
 /* ---- the worker's beginning ---- */
 
@@ -59,7 +59,8 @@ int np_ranks_start_worker(struct np_ranks_job *job, struct np_err *err)
 	int link[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link) < 0)
-		return np_err_set(err, -errno, "", "no socket for the worker: %s", strerror(errno));
+		return np_err_set(err, -errno, "", "no socket for the worker: %s",
+				  strerror(errno));
 	job->board->tick_ms = np_now_ms();
 	job->worker = fork();
 	if (job->worker < 0) {
