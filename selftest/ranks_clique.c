@@ -14,12 +14,19 @@
 #define NAP_NS	     50000
 #define NOT_BLOCKING 21400 /* NCCL 2.14 */
 
+int np_clique_named(const struct np_clique *c, struct np_err *err)
+{
+	np_err_context(err, "rank %d on %s", c->ranks->rank, c->ranks->hosts[c->ranks->rank]);
+	return err->num;
+}
+
 int np_clique_cuda_failed(struct np_clique *c, np_cu_result result, const char *doing,
 			  struct np_err *err)
 {
-	return result == NP_CU_SUCCESS ?
-		       0 :
-		       np_cuda_error(&c->set.cuda, c->gpu->device, result, doing, err);
+	if (result == NP_CU_SUCCESS)
+		return 0;
+	np_cuda_error(&c->set.cuda, c->gpu->device, result, doing, err);
+	return np_clique_named(c, err);
 }
 
 int np_clique_nccl_failed(struct np_clique *c, np_nccl_result result, const char *doing,
@@ -30,7 +37,7 @@ int np_clique_nccl_failed(struct np_clique *c, np_nccl_result result, const char
 	np_nccl_error(&c->nccl, c->comm, result, doing, err);
 	np_err_hint(err, "set NCCL_DEBUG=INFO for all ranks and read NCCL's messages on stderr; "
 			 "NCCL_SOCKET_IFNAME must be an interface that all nodes have");
-	return err->num;
+	return np_clique_named(c, err);
 }
 
 int np_clique_too_late(struct np_clique *c, const char *doing, struct np_err *err)
@@ -40,7 +47,7 @@ int np_clique_too_late(struct np_clique *c, const char *doing, struct np_err *er
 	np_err_hint(err,
 		    "see what the other ranks report; NCCL_DEBUG=INFO for all ranks tells over "
 		    "which interface NCCL connects");
-	return -ETIMEDOUT;
+	return np_clique_named(c, err);
 }
 
 void np_clique_quiet(struct np_clique *c)
@@ -103,8 +110,7 @@ static int take_id(struct np_clique *c, struct start *start, struct np_err *err)
 		return ret;
 	if (start->failed) {
 		ranks->board->err_peer = ranks->rank == 0 ? -1 : 0;
-		np_err_set(err, -EIO, "nccl.failed", "rank 0 on %s: %s", ranks->hosts[0],
-			   start->message);
+		np_err_set(err, -EIO, "nccl.failed", "%s", start->message);
 		np_err_hint(err, "NCCL_SOCKET_IFNAME must be an interface of that node that is up");
 		return -EIO;
 	}
@@ -190,7 +196,7 @@ void np_clique_close(struct np_clique *c, bool clean)
 		c->nccl.destroy(c->comm);
 	np_ranks_quiet(c->ranks, 0);
 	if (c->comm && !clean)
-		abort_within(c, NP_CLIQUE_END_MS);
+		abort_within(c, NP_CLIQUE_ABORT_MS);
 	/* kernels that hang keep the memory; the process ends soon */
 	if (c->has_context && clean) {
 		if (c->stream)

@@ -8,8 +8,9 @@
 
 /* The driver's start on a node with many GPUs takes long, and so does NCCL's. */
 #define NP_CLIQUE_LIBRARY_MS 60000
-/* Before the deadline of the worker: for ending what is under way. */
-#define NP_CLIQUE_END_MS 2000
+/* Before the deadline of the worker: for ending what is under way; of it, for an abort. */
+#define NP_CLIQUE_END_MS   3000
+#define NP_CLIQUE_ABORT_MS 1000
 
 /* This rank of NCCL's communicator, with its GPU. */
 struct np_clique {
@@ -28,7 +29,10 @@ struct np_clique {
 	struct np_err wrong; /* the first element that was; num 0 = none */
 };
 
-/* Errors of a call: 0 when it succeeded. @doing completes "while ...". */
+/* Puts this rank and its host before the message. Returns err->num. */
+int np_clique_named(const struct np_clique *c, struct np_err *err);
+
+/* Errors of a call, with this rank's name: 0 when it succeeded. @doing completes "while ...". */
 int np_clique_cuda_failed(struct np_clique *c, np_cu_result result, const char *doing,
 			  struct np_err *err);
 int np_clique_nccl_failed(struct np_clique *c, np_nccl_result result, const char *doing,

@@ -30,9 +30,11 @@ _Static_assert(NP_ARRAY_SIZE(sizes) <= NP_RANKS_SIZES_MAX, "too many sizes");
 
 /* ---- beginning ---- */
 
+/* Its errors go to all ranks, which put the name before them. */
 static int open_gpu(struct np_clique *c, struct np_err *err)
 {
 	const struct np_cuda *cuda = &c->set.cuda;
+	np_cu_result result;
 	int ret = np_gpu_retain(&c->set, c->gpu, err);
 
 	if (ret < 0)
@@ -41,16 +43,15 @@ static int open_gpu(struct np_clique *c, struct np_err *err)
 	c->host = malloc(SIZE_MOST);
 	if (!c->host)
 		return np_err_nomem(err);
-	ret = np_clique_cuda_failed(c, cuda->mem_alloc(&c->send, SIZE_MOST), "allocating memory",
-				    err);
-	if (ret == 0)
-		ret = np_clique_cuda_failed(c, cuda->mem_alloc(&c->receive, SIZE_MOST),
-					    "allocating memory", err);
-	if (ret == 0)
-		ret = np_clique_cuda_failed(
-			c, cuda->stream_create(&c->stream, NP_CU_STREAM_NON_BLOCKING),
-			"making a stream", err);
-	return ret;
+	result = cuda->mem_alloc(&c->send, SIZE_MOST);
+	if (result == NP_CU_SUCCESS)
+		result = cuda->mem_alloc(&c->receive, SIZE_MOST);
+	if (result != NP_CU_SUCCESS)
+		return np_cuda_error(cuda, c->gpu->device, result, "allocating 64 MiB", err);
+	result = cuda->stream_create(&c->stream, NP_CU_STREAM_NON_BLOCKING);
+	if (result != NP_CU_SUCCESS)
+		return np_cuda_error(cuda, c->gpu->device, result, "making a stream", err);
+	return 0;
 }
 
 /* Each says what it has; all or none go on. */
@@ -186,6 +187,7 @@ static int verify(struct np_clique *c, uint64_t size, struct np_err *err)
 		   (double)diff.expected);
 	np_err_hint(&c->wrong, "test the GPUs, NVLink and PCIe of this node (dcgmi diag -r 3), and "
 			       "its HCAs (nodeprep selftest)");
+	np_clique_named(c, &c->wrong);
 	return 0;
 }
 
@@ -258,6 +260,7 @@ static int prove(struct np_clique *c, struct np_err *err)
 {
 	int64_t one = 1;
 	bool next = true;
+	char text[32];
 	int n = 0,
 	    ret = np_clique_nccl_failed(c, c->nccl.count(c->comm, &n), "counting the ranks", err);
 
@@ -270,8 +273,10 @@ static int prove(struct np_clique *c, struct np_err *err)
 	c->out->final_size = ret == 0 ? (uint32_t)one : 0;
 	for (size_t i = 0; i < NP_ARRAY_SIZE(sizes) && next && ret == 0; i++)
 		ret = reduce(c, i, &next, err);
-	if (ret == 0 && !next)
-		np_warning("no larger all-reduce than this one: the time would not suffice");
+	if (ret == 0 && c->out->n_sizes < NP_ARRAY_SIZE(sizes) && c->ranks->rank == 0)
+		np_warning("NCCL sums no more than %s: there is no time for more before the "
+			   "deadline",
+			   np_size_str(sizes[c->out->n_sizes - 1], text));
 	return ret;
 }
 

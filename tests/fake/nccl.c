@@ -8,6 +8,7 @@
  *   old              it has no ncclGetVersion worth calling
  *   never=init, never=reduce   a rank's work is under way for ever
  *   short            a rank leaves rank 0 out of sums of int64
+ *   slow=N           a sum takes N milliseconds for each MiB longer
  *   hang=FUNCTION    it never returns
  *   crash=FUNCTION   it ends the process by SIGSEGV
  *   on=R             all of this in the process of rank R (PMIX_RANK) alone
@@ -85,18 +86,23 @@ static const char *word(const char *name)
 	return is_on() ? fake_word("FAKE_NCCL", name) : NULL;
 }
 
+/* @text begins with the name, and the name ends there. */
+static bool names(const char *text, const char *function)
+{
+	size_t len = strlen(function);
+
+	return text && strncmp(text, function, len) == 0 && strchr(" :", text[len]);
+}
+
 static int plays(const char *function)
 {
 	const char *fail = word("fail="), *hang = word("hang="), *crash = word("crash=");
-	size_t len = strlen(function);
 
-	if (crash && strncmp(crash, function, len) == 0)
+	if (names(crash, function))
 		raise(SIGSEGV);
-	while (hang && strncmp(hang, function, len) == 0)
+	while (names(hang, function))
 		pause();
-	return fail && strncmp(fail, function, len) == 0 && fail[len] == ':' ?
-		       (int)strtol(fail + len + 1, NULL, 10) :
-		       0;
+	return names(fail, function) ? (int)strtol(strchr(fail, ':') + 1, NULL, 10) : 0;
 }
 
 static bool never(const char *what)
@@ -220,6 +226,8 @@ static void *reduce(void *arg)
 	bool mine = fake_number("FAKE_NCCL", "on=", -1) >= 0 || comm->rank + 1 == comm->n;
 	bool good = !never("reduce") || wait_for_abort(comm);
 
+	if (word("slow="))
+		usleep((useconds_t)(fake_number("FAKE_NCCL", "slow=", 0) * (long)(size >> 10)));
 	for (size_t at = 0; at < size && good; at += SLOT) {
 		size_t len = size - at < SLOT ? size - at : SLOT;
 
