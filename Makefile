@@ -250,6 +250,8 @@ install: all
 	install -m 0755 packaging/dask/nodeprep-dask $(DESTDIR)$(LIBEXECDIR)/nodeprep/nodeprep-dask
 	install -D -m 0755 packaging/dask/cluster-test $(DESTDIR)$(LIBEXECDIR)/nodeprep/dask/cluster-test
 	install -m 0644 packaging/dask/cluster_worker.py $(DESTDIR)$(LIBEXECDIR)/nodeprep/dask/cluster_worker.py
+	install -D -m 0755 packaging/slurm/health-check $(DESTDIR)$(LIBEXECDIR)/nodeprep/slurm/health-check
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/nodeprep/slurm packaging/slurm/ranks.sbatch packaging/slurm/check.sbatch
 	for unit in $(UNITS); do \
 		sed 's,/usr/libexec/,$(LIBEXECDIR)/,;s,=/usr/sbin/,=$(PREFIX)/sbin/,;s,^ConditionPathExists=/etc/,ConditionPathExists=$(SYSCONFDIR)/,' $$unit \
 			>$(DESTDIR)$(PREFIX)/lib/systemd/system/$${unit##*/} && \

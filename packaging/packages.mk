@@ -15,6 +15,8 @@ DEPS_TEST += tcl lua5.3 lua-posix lua-filesystem lua-json lua-term
 DEPS_UNPACK_MODULES := environment-modules lmod
 # the launcher of tests/cli/test_ranks.py, without the compilers that it recommends
 DEPS_TEST += openmpi-bin
+# what packaging/slurm reads JSON with
+DEPS_TEST += jq
 DEPS_LINT := clang-format clang-tidy cppcheck shellcheck codespell mandoc pyflakes3
 DEPS_FUZZ := clang libclang-rt-14-dev libcmocka-dev
 # only `make vm-test` and `make demo-vm` install these
