@@ -123,6 +123,12 @@ $(BUILD)/unit/test_selftest_%: $(BUILD)/obj/tests/unit/test_selftest_%.o $(SELFT
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDOPT) $(LDFLAGS) -o $@ $^ $(UCX_LIBS) $(VERBS_LIBS) $(UMAD_LIBS) $(JANSSON_LIBS) $(CMOCKA_LIBS) -ldl -lpthread -lm
 
+$(BUILD)/unit/test_ranks_%: $(BUILD)/obj/tests/unit/test_ranks_%.o $(filter-out %/ranks_main.o,$(RANKS_OBJ)) \
+		$(SELFTEST_OBJ) $(call obj,base) $(call obj,ibmad) $(call obj,modules)
+	$(say) LINK $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDOPT) $(LDFLAGS) -o $@ $^ $(PMIX_LIBS) $(UCX_LIBS) $(VERBS_LIBS) $(UMAD_LIBS) $(JANSSON_LIBS) $(CMOCKA_LIBS) -ldl -lpthread -lm
+
 $(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $(AGENT_OBJ) $(LIB_OBJ)
 	$(say) LINK $@
 	@mkdir -p $(@D)

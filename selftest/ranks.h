@@ -94,7 +94,9 @@ struct np_ranks_board {
 	struct np_err err;		    /* num 0 = no error beyond the cells */
 	int32_t err_peer;		    /* whom it is about; -1 = itself */
 	uint64_t messages, bytes;	    /* sent, point to point */
-	uint64_t rss_kb, connect_ms, rounds_ms, allreduce_ms;
+	/* resident memory: with UCX open, with all endpoints, at the end */
+	uint64_t open_kb, connected_kb, rss_kb;
+	uint64_t connect_ms, rounds_ms, allreduce_ms;
 	struct np_ranks_allreduce allreduce;
 	uint32_t n_lanes, n_notes; /* notes may be more than there is room for */
 	char lanes[NP_RANKS_LANES_MAX][96];
@@ -127,7 +129,9 @@ struct np_ranks {
 	struct np_ranks_board *board;
 	struct np_ranks_ucx *ucx; /* context, worker, endpoints */
 	int link;		 /* socket to the supervisor */
-	bool has_gpu;		 /* every rank has one; set by np_ranks_nccl_ready */
+	bool has_gpu;		 /* every rank has one */
+	/* lets UCX go on while an exchange is waited for: what was sent may not have left yet */
+	void (*progress)(struct np_ranks *ranks);
 };
 
 /* ---- exchanges with all other ranks, over PMIx; every rank must make the same calls ----
@@ -154,6 +158,9 @@ void np_ranks_tick(struct np_ranks *ranks);
 
 /* The next call into a library may last @ms without a tick; @ms 0 ends it. */
 void np_ranks_quiet(struct np_ranks *ranks, int ms);
+
+/* Resident memory of this process in kB, 0 = unknown. */
+uint64_t np_ranks_rss_kb(void);
 
 /* ---- the allreduce: one of two backends fills board->allreduce ----
  * 0: it ran; what is wrong with the data is told by verified, clique_size, final_size.

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 #include <ucp/api/ucp.h>
 
 #include "base/file.h"
@@ -99,18 +100,20 @@ bool np_ranks_assignment(char *line, const char **name, const char **value)
 /* What the environment says against one line of the configuration. */
 static int compare(struct np_ranks_card *card, const char *name, const char *value, bool set)
 {
-	char field[sizeof(card->v->name)], both[sizeof(card->v->value)];
+	char field[sizeof(card->v->name)];
 	const char *is = getenv(name);
+	int ret;
 
 	if (is && np_streq(is, value))
 		return 0;
 	if (!is && !set)
 		return 0;
 	snprintf(field, sizeof(field), "%s.%.38s", is ? "differs" : "lacks", name);
-	snprintf(both, sizeof(both), "%.190s\t%.190s", is ? is : "", value);
-	if (!is && setenv(name, value, 1) < 0)
+	ret = np_ranks_card_add(card, field, is ? is : "");
+	if (ret < 0 || (!is && setenv(name, value, 1) < 0))
 		return -ENOMEM;
-	return np_ranks_card_add(card, field, both);
+	snprintf(field, sizeof(field), "conf.%.38s", name);
+	return np_ranks_card_add(card, field, value);
 }
 
 /* @set: NCCL reads its file by itself, UCX does not. */
@@ -165,18 +168,20 @@ static const char *version_of_nodeprep(void)
 
 static int add_identity(struct np_ranks_card *card)
 {
-	char host[65], pid[16], space[64], protocol[16];
+	char host[65], pid[16], space[64], protocol[16], cpus[16];
 	const struct {
 		const char *name, *value;
 	} fields[] = {
 		{ "protocol", protocol }, { "nodeprep", version_of_nodeprep() },
 		{ "host", host },	  { "pid", pid },
 		{ "pidns", space },	  { "ucx", ucp_get_version_string() },
+		{ "cpus", cpus },
 	};
 	int ret = 0;
 
 	host_name(host, sizeof(host));
 	pid_namespace(space, sizeof(space));
+	snprintf(cpus, sizeof(cpus), "%ld", sysconf(_SC_NPROCESSORS_ONLN));
 	snprintf(pid, sizeof(pid), "%d", (int)getpid());
 	snprintf(protocol, sizeof(protocol), "%u", NP_RANKS_PROTOCOL);
 	for (size_t i = 0; i < NP_ARRAY_SIZE(fields) && ret == 0; i++)

@@ -10,9 +10,9 @@
 /*
  * What a rank says of itself before anything else: lines NAME=VALUE, so that a rank of
  * another version can still be read. Names: protocol, nodeprep, host, pid, pidns, port,
- * ifname, family, mtu, firmware, ucx, nccl, tls; differs.NAME (the environment and the
- * node's configuration say different things) and lacks.NAME (the environment says nothing
- * and the configuration's value was taken), with "is" and "should be" apart by a tab.
+ * ifname, family, mtu, firmware, ucx, nccl, tls, cpus; differs.NAME (the environment and the
+ * node's configuration say different things), lacks.NAME (the environment says nothing
+ * and the configuration's value was taken); conf.NAME is what that value is.
  */
 struct np_ranks_field {
 	char name[48];

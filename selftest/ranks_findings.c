@@ -15,7 +15,7 @@
 /* One kind of bad cell: how it is told. */
 struct kind {
 	const char *code_node, *code_path;
-	bool fail;
+	enum np_ranks_weight weight;
 	const char *sends, *receives, *both; /* of a rank: a whole row, column, both */
 	const char *path;
 	const char *hint_node, *hint_path;
@@ -67,7 +67,7 @@ static void add_node(const struct np_ranks_job *job, struct np_ranks_verdict *ve
 		snprintf(figures, sizeof(figures), ": %.4g %s, usual is %.4g",
 			 typical(kind, there, job->size, rank, shape->row[rank]), kind->unit,
 			 kind->usual);
-	np_ranks_verdict_add(verdict, kind->fail, kind->code_node, name, kind->hint_node,
+	np_ranks_verdict_add(verdict, kind->weight, kind->code_node, name, kind->hint_node,
 			     "%s %s%s%s", name, what, kind->where, figures);
 }
 
@@ -143,7 +143,7 @@ static void add_path(const struct np_ranks_job *job, struct np_ranks_verdict *ve
 	if (kind->value)
 		snprintf(figures, sizeof(figures), ": %.4g %s, usual is %.4g",
 			 (double)kind->value[cell], kind->unit, kind->usual);
-	np_ranks_verdict_add(verdict, kind->fail, kind->code_path, target, kind->hint_path,
+	np_ranks_verdict_add(verdict, kind->weight, kind->code_path, target, kind->hint_path,
 			     "%s %s %s %s%s%s: %s", both ? "between" : "from", one,
 			     both ? "and" : "to", other, more_text, figures, *why ? why : kind->path);
 }
@@ -166,7 +166,7 @@ static void add_paths(const struct np_ranks_job *job, struct np_ranks_verdict *v
 		}
 	}
 	if (shown > PAIRS_SHOWN)
-		np_ranks_verdict_add(verdict, kind->fail, kind->code_path, "the job",
+		np_ranks_verdict_add(verdict, kind->weight, kind->code_path, "the job",
 				     kind->hint_path, "%d more pairs of hosts: %s",
 				     shown - PAIRS_SHOWN, kind->path);
 	host_pairs_done(&pairs);
@@ -194,7 +194,7 @@ static void add_kind(const struct np_ranks_job *job, struct np_ranks_verdict *ve
 static const struct kind missing = {
 	.code_node = "ranks.node_unreachable",
 	.code_path = "ranks.unreachable",
-	.fail = true,
+	.weight = NP_FINDING_FAIL,
 	.sends = "reaches nobody",
 	.receives = "hears nobody",
 	.both = "reaches and hears nobody",
@@ -207,7 +207,7 @@ static const struct kind missing = {
 static const struct kind corrupt = {
 	.code_node = "ranks.node_corrupt",
 	.code_path = "ranks.data_corrupt",
-	.fail = true,
+	.weight = NP_FINDING_FAIL,
 	.sends = "sends corrupt data to everybody",
 	.receives = "gets corrupt data from everybody",
 	.both = "sends and gets corrupt data",
@@ -249,6 +249,29 @@ void np_ranks_judge_cells(const struct np_ranks_job *job, struct np_ranks_verdic
 
 /* ---- slow ---- */
 
+/* With more ranks than processors a rank waits for its turn, not for the network. */
+static bool crowded(const struct np_ranks_job *job, struct np_ranks_verdict *verdict)
+{
+	for (int i = 0; i < job->size; i++) {
+		uint64_t cpus = 0, ranks = 0;
+
+		if (np_parse_u64(np_ranks_card_get(&job->cards[i], "cpus"), 10, UINT32_MAX,
+				 &cpus) < 0)
+			continue;
+		for (int j = 0; j < job->size; j++)
+			ranks += np_streq(job->hosts[i], job->hosts[j]);
+		if (ranks <= cpus)
+			continue;
+		np_ranks_verdict_add(verdict, NP_FINDING_SKIP, "ranks.crowded", job->hosts[i],
+				     "start no more ranks on a host than it has processors",
+				     "%s has %llu processors for %llu ranks: who is slow is not "
+				     "judged", job->hosts[i], (unsigned long long)cpus,
+				     (unsigned long long)ranks);
+		return true;
+	}
+	return false;
+}
+
 static void judge_class(const struct np_ranks_job *job, struct np_ranks_verdict *verdict,
 			struct kind *kind, bool apart, bool more, uint8_t *there, uint8_t *bad)
 {
@@ -266,6 +289,7 @@ static void judge_class(const struct np_ranks_job *job, struct np_ranks_verdict 
 void np_ranks_judge_speed(const struct np_ranks_job *job, struct np_ranks_verdict *verdict)
 {
 	struct kind latency = {
+		.weight = NP_FINDING_WARN,
 		.code_node = "ranks.node_slow",
 		.code_path = "ranks.pair_slow",
 		.sends = "has a long latency to most",
@@ -280,6 +304,7 @@ void np_ranks_judge_speed(const struct np_ranks_job *job, struct np_ranks_verdic
 	struct kind bandwidth = latency;
 	size_t cells = (size_t)job->size * (size_t)job->size;
 	uint8_t *there = malloc(cells), *bad = malloc(cells);
+	bool judged = !crowded(job, verdict);
 
 	bandwidth.sends = "sends slowly to most";
 	bandwidth.receives = "receives slowly from most";
@@ -289,7 +314,7 @@ void np_ranks_judge_speed(const struct np_ranks_job *job, struct np_ranks_verdic
 	bandwidth.unit = "MB/s";
 	if (!there || !bad)
 		verdict->no_memory = true;
-	for (int apart = 0; apart < 2 && !verdict->no_memory; apart++) {
+	for (int apart = 0; apart < 2 && judged && !verdict->no_memory; apart++) {
 		judge_class(job, verdict, &latency, apart, false, there, bad);
 		judge_class(job, verdict, &bandwidth, apart, true, there, bad);
 	}
@@ -312,7 +337,7 @@ void np_ranks_judge_allreduce(const struct np_ranks_job *job, struct np_ranks_ve
 		    board->allreduce.final_size == (uint32_t)job->size)
 			continue;
 		np_ranks_name(job, i, name);
-		np_ranks_verdict_add(verdict, true, "ranks.reduced_wrong", name,
+		np_ranks_verdict_add(verdict, NP_FINDING_FAIL, "ranks.reduced_wrong", name,
 				     "run nodeprep selftest on that host",
 				     "%s: clique size %u, final_size %u, expected %d; %s", name,
 				     board->allreduce.clique_size, board->allreduce.final_size,
@@ -331,7 +356,7 @@ static void add_odd(const struct np_ranks_job *job, struct np_ranks_verdict *ver
 	np_ranks_name(job, odd->first, name);
 	if (odd->count > 1)
 		snprintf(others, sizeof(others), " (and %d more of this host)", odd->count - 1);
-	np_ranks_verdict_add(verdict, false, odd->code, name, odd->hint, "%s%s %s", name, others,
+	np_ranks_verdict_add(verdict, NP_FINDING_WARN, odd->code, name, odd->hint, "%s%s %s", name, others,
 			     odd->message);
 }
 

@@ -83,7 +83,8 @@ static json_t *rank_json(const struct np_ranks_job *job, int rank)
 		json_object_set_new(entry, names[i], text_of(&job->cards[rank], names[i]));
 	json_object_set_new(entry, "reported", json_boolean(board != NULL));
 	for (int from = 0; from < job->size && board; from++)
-		if (board->cells[from].status == NP_CELL_OK)
+		if (board->cells[from].status == NP_CELL_OK &&
+		    board->cells[from].trials == job->options->trials)
 			json_array_append_new(peers, json_integer(from));
 	json_object_set_new(entry, "received", peers);
 	json_object_set_new(entry, "clique_size",
@@ -94,8 +95,20 @@ static json_t *rank_json(const struct np_ranks_job *job, int rank)
 			    board && board->allreduce.device[0] ?
 				    np_document_text(board->allreduce.device) :
 				    json_null());
-	json_object_set_new(entry, "rss_kB",
-			    board ? json_integer((json_int_t)board->rss_kb) : json_null());
+	json_object_set_new(entry, "memory_kB",
+			    board ? json_pack("{s:I, s:I, s:I}", "open",
+					      (json_int_t)board->open_kb, "connected",
+					      (json_int_t)board->connected_kb, "end",
+					      (json_int_t)board->rss_kb) :
+				    json_null());
+	json_object_set_new(entry, "messages",
+			    board ? json_integer((json_int_t)board->messages) : json_null());
+	json_object_set_new(entry, "milliseconds",
+			    board ? json_pack("{s:I, s:I, s:I}", "connect",
+					      (json_int_t)board->connect_ms, "rounds",
+					      (json_int_t)board->rounds_ms, "allreduce",
+					      (json_int_t)board->allreduce_ms) :
+				    json_null());
 	return entry;
 }
 
@@ -137,7 +150,7 @@ static json_t *ranks_json(const struct np_ranks_job *job, const struct np_ranks_
 			 (json_int_t)job->options->size_bytes, "ways", (json_int_t)verdict->pairs,
 			 "verified", (json_int_t)verdict->verified, "messages", sum_of(job, false),
 			 "bytes", sum_of(job, true), "seconds",
-			 json_real((double)(np_now_ms() - job->start_ms) / 1000), "list", list,
+			 rounded((double)(np_now_ms() - job->start_ms) / 1000), "list", list,
 			 "carriers", names, "carrier", rows, "latency_us",
 			 matrix(job->size, verdict->latency_us), "bandwidth_MBps",
 			 matrix(job->size, verdict->bandwidth_MBps), "allreduce",
@@ -146,8 +159,10 @@ static json_t *ranks_json(const struct np_ranks_job *job, const struct np_ranks_
 
 static json_t *check_json(const struct np_ranks_finding *finding)
 {
+	static const char *const words[] = { "fail", "warn", "skip" };
+
 	return json_pack("{s:s, s:o, s:s, s:s, s:o, s:o}", "id", "ranks", "target",
-			 np_document_text(finding->target), "status", finding->fail ? "fail" : "warn",
+			 np_document_text(finding->target), "status", words[finding->weight],
 			 "code", finding->code, "message", np_document_text(finding->message),
 			 "hint", np_document_text(finding->hint));
 }

@@ -2,6 +2,7 @@
 #include "selftest/ranks_link.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -78,6 +79,14 @@ int np_ranks_receive(int fd, struct np_ranks_head *head, struct np_buf *data)
 
 /* ---- the worker's side ---- */
 
+static void await_answer(struct np_ranks *ranks)
+{
+	struct pollfd answer = { .fd = ranks->link, .events = POLLIN };
+
+	while (poll(&answer, 1, ranks->progress ? 1 : -1) == 0)
+		ranks->progress(ranks);
+}
+
 static int ask(struct np_ranks *ranks, uint32_t what_kind, const char *what, const void *mine,
 	       size_t len, struct np_buf *answer, struct np_err *err)
 {
@@ -88,8 +97,10 @@ static int ask(struct np_ranks *ranks, uint32_t what_kind, const char *what, con
 	np_strcpy(head.what, sizeof(head.what), what);
 	ranks->board->phase = NP_PHASE_EXCHANGE;
 	ret = np_ranks_send(ranks->link, &head, mine);
-	if (ret == 0)
+	if (ret == 0) {
+		await_answer(ranks);
 		ret = np_ranks_receive(ranks->link, &head, answer);
+	}
 	np_ranks_tick(ranks);
 	ranks->board->phase = phase;
 	if (ret < 0)

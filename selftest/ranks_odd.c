@@ -120,22 +120,22 @@ static int find_own(const struct np_ranks_card *card, char *const *hosts, int ra
 {
 	for (size_t i = 0; i < card->n; i++) {
 		bool differs = np_starts_with(card->v[i].name, "differs.");
-		const char *name = strchr(card->v[i].name, '.'), *value = card->v[i].value;
-		const char *tab = strchr(value, '\t');
+		const char *name = strchr(card->v[i].name, '.');
+		char message[560], conf[sizeof(card->v->name)];
 		struct np_ranks_odd *odd;
-		char message[560];
 
-		if (!tab || (!differs && !np_starts_with(card->v[i].name, "lacks.")))
+		if (!name || (!differs && !np_starts_with(card->v[i].name, "lacks.")))
 			continue;
 		name++;
+		snprintf(conf, sizeof(conf), "conf.%.40s", name);
 		if (differs)
 			snprintf(message, sizeof(message),
-				 "has %s=%.*s in its environment, its node is configured for %s",
-				 name, (int)(tab - value), value, tab + 1);
+				 "has %s=%.200s in its environment, its node is configured for "
+				 "%.200s", name, card->v[i].value, np_ranks_card_get(card, conf));
 		else
 			snprintf(message, sizeof(message),
-				 "has no %s in its environment; it ran with its node's %s", name,
-				 tab + 1);
+				 "has no %s in its environment; it ran with its node's %.200s",
+				 name, np_ranks_card_get(card, conf));
 		odd = find_or_add(out, hosts, rank, differs ? "ranks.env_differs" : "ranks.env_lacks",
 				  message);
 		if (!odd)

@@ -19,6 +19,8 @@
 #define PAIR_MS 10000
 /* How long a rank waits for its partner, who may be held up by another one that is cut. */
 #define PARTNER_MS 45000
+/* Who has waited less than this when the deadline comes, has not waited in vain. */
+#define PATIENCE_MS 3000
 /* Round trips of 8 B: a few tell how many take about TRIPS_US. */
 #define TRIP_BYTES 8u
 #define TRIPS_FEW  5u
@@ -329,13 +331,20 @@ static int measure(struct pair *pair, struct np_err *err)
 	return 0;
 }
 
-/* Nobody came, and nothing says that the way is cut. */
-static int stalled(struct pair *pair, struct np_err *err)
+/* Nobody came, and nothing says that the way is cut; or it just became late. */
+static int stalled(struct pair *pair, int64_t waited_ms, struct np_err *err)
 {
 	struct np_ranks *ranks = pair->ranks;
 	char why[256];
 
 	np_strcpy(why, sizeof(why), err->message);
+	if (waited_ms < PATIENCE_MS) {
+		np_err_set(err, -ETIMEDOUT, "ranks.late",
+			   "the deadline came in trial %d, round %d of %d", pair->trial,
+			   pair->round, np_ranks_rounds(ranks->size));
+		np_err_hint(err, "allow more time with --timeout, or ask for fewer --trials");
+		return -ETIMEDOUT;
+	}
 	ranks->board->err_peer = pair->peer;
 	np_err_set(err, -ETIMEDOUT, "ranks.stalled",
 		   "rank %d on %s waited in vain for rank %d on %s in trial %d: %s", ranks->rank,
@@ -360,6 +369,7 @@ static int meet(struct pair *pair, struct np_err *err)
 	struct np_ranks *ranks = pair->ranks;
 	bool alone = ranks->options->close_endpoints;
 	struct word mine = { 0 }, theirs;
+	int64_t start = np_now_ms();
 	struct np_err why;
 	int ret;
 
@@ -370,7 +380,7 @@ static int meet(struct pair *pair, struct np_err *err)
 			   "waiting for it", &why);
 	if (ret == -ETIMEDOUT && !alone) {
 		*err = why;
-		return stalled(pair, err);
+		return stalled(pair, np_now_ms() - start, err);
 	}
 	if (ret == 0)
 		ret = np_ranks_turn_to(ranks, pair->peer, PAIR_MS, &why);

@@ -29,7 +29,7 @@ enum { EXIT_READY = 0, EXIT_NOT_READY = 1, EXIT_INTERNAL = 5 };
 #define ASK_EVERY_MS   500
 #define ASK_PER_SECOND 400
 /* After a rank that died: for what the others have to say. */
-#define GRACE_MS 1000
+#define GRACE_MS 500
 #define MEMORY_MAX_RANKS 65536
 
 #define KEY_CARD  "nodeprep.card"
@@ -37,13 +37,22 @@ enum { EXIT_READY = 0, EXIT_NOT_READY = 1, EXIT_INTERNAL = 5 };
 
 /* ---- waiting ---- */
 
+/* Every supervisor that is told to end stays so long; one that goes within half of that
+ * after the first word has gone by itself, before or because of it. */
+#define LINGER_MS 800
+/* A wait that lasted so much longer than it should. */
+#define STOPPED_MS 2000
+
 static void take_signals(struct np_ranks_job *job)
 {
 	struct signalfd_siginfo info;
 
-	while (read(job->signals, &info, sizeof(info)) == sizeof(info))
-		if (!job->ended)
-			job->ended = (int)info.ssi_signo;
+	while (read(job->signals, &info, sizeof(info)) == sizeof(info)) {
+		if (job->ended)
+			continue;
+		job->ended = (int)info.ssi_signo;
+		job->ended_ms = np_now_ms();
+	}
 }
 
 static bool still_there(int pidfd)
@@ -53,12 +62,12 @@ static bool still_there(int pidfd)
 	return poll(&poll_fd, 1, 0) == 0;
 }
 
-/* The first one to go is the one that matters: the launcher ends the others. */
+/* The first one to go is the one that matters: the launcher ends the others then. */
 static void look_at_peers(struct np_ranks_job *job)
 {
 	char name[160];
 
-	if (job->gone >= 0)
+	if (job->gone >= 0 || (job->ended && np_now_ms() - job->ended_ms > LINGER_MS / 2))
 		return;
 	for (int i = 0; i < job->size; i++) {
 		if (job->peers[i] < 0 || still_there(job->peers[i]))
@@ -67,6 +76,15 @@ static void look_at_peers(struct np_ranks_job *job)
 		np_error("%s is gone: its process %s ended before the job did",
 			 np_ranks_name(job, i, name), np_ranks_card_get(&job->cards[i], "pid"));
 		return;
+	}
+}
+
+static void forget_peers(struct np_ranks_job *job)
+{
+	for (int i = 0; i < job->size && job->peers; i++) {
+		if (job->peers[i] >= 0)
+			close(job->peers[i]);
+		job->peers[i] = -1;
 	}
 }
 
@@ -81,6 +99,7 @@ static size_t add_fd(struct pollfd *fds, size_t n, int fd)
 bool np_ranks_pump(struct np_ranks_job *job, int ms)
 {
 	struct pollfd fds[4 + 256];
+	int64_t before;
 	size_t n = 0, own;
 	uint64_t count;
 
@@ -89,18 +108,22 @@ bool np_ranks_pump(struct np_ranks_job *job, int ms)
 	n = add_fd(fds, n, job->asked ? -1 : job->link);
 	n = add_fd(fds, n, job->worker_fd);
 	own = n;
-	for (int i = 0; i < job->size && job->gone < 0 && job->peers && n < NP_ARRAY_SIZE(fds); i++)
+	for (int i = 0; i < job->size && job->gone < 0 && !job->ended && job->peers && n < NP_ARRAY_SIZE(fds); i++)
 		if (job->peers[i] >= 0)
 			n = add_fd(fds, n, job->peers[i]);
+	before = np_now_ms();
 	if (poll(fds, (nfds_t)n, ms) <= 0)
 		return false;
-	for (size_t i = own; i < n; i++)
-		if (fds[i].revents)
-			look_at_peers(job);
+	/* who was stopped finds the others gone, and has nothing to say about it */
+	if (np_now_ms() - before > ms + STOPPED_MS)
+		forget_peers(job);
 	if (fds[0].revents && read(job->wake, &count, sizeof(count)) < 0)
 		return false;
 	if (fds[1].revents)
 		take_signals(job);
+	for (size_t i = own; i < n; i++)
+		if (fds[i].revents)
+			look_at_peers(job);
 	return fds[2].revents || fds[3].revents;
 }
 
@@ -351,9 +374,9 @@ bool np_ranks_gather(struct np_ranks_job *job, bool *fatal)
 	for (int i = 0; i < job->size; i++) {
 		struct np_pmix_look *look = &job->looks[i];
 
-		if (job->boards[i] || i == job->rank)
+		if (i == job->rank)
 			continue;
-		if (look->state == 0 && look->out.data) {
+		if (!job->boards[i] && look->state == 0 && look->out.data) {
 			job->boards[i] = board_of(job, i, &look->out);
 			np_buf_done(&look->out);
 		}
@@ -389,9 +412,10 @@ bool np_ranks_lost(struct np_ranks_job *job)
 /* Until every board is there, or it makes no sense to wait on. */
 static void gather_all(struct np_ranks_job *job)
 {
-	int64_t until = job->deadline_ms - TELL_MS, next = 0, grace = 0;
+	int64_t until = job->deadline_ms - TELL_MS, next = 0;
+	bool in_grace = false;
 
-	while (np_now_ms() < until && !(job->ended && np_now_ms() > grace)) {
+	while (np_now_ms() < until) {
 		bool fatal = np_ranks_fatal(&job->board->err) || job->gone >= 0 || job->ended;
 		int64_t now = np_now_ms();
 
@@ -400,9 +424,9 @@ static void gather_all(struct np_ranks_job *job)
 				return;
 			next = now + 50;
 		}
-		if (fatal && !grace) {
-			grace = now + GRACE_MS;
-			until = grace < until ? grace : until;
+		if (fatal && !in_grace) {
+			in_grace = true;
+			until = now + GRACE_MS < until ? now + GRACE_MS : until;
 		}
 		np_ranks_pump(job, 20);
 	}
@@ -446,13 +470,14 @@ static int part(struct np_ranks_job *job, int code)
 		np_pmix_abort(code, "nodeprep-ranks: not every rank reported");
 		return code;
 	}
-	for (int i = 0; i < job->size; i++) /* who is through the fence may go */
-		job->peers[i] = -1;
+	forget_peers(job); /* who is through the fence may go */
 	ret = np_ranks_meet(job, false, until, "the end", &err);
 	if (ret == 0) {
 		np_pmix_close();
 		return code;
 	}
+	while (job->ended && np_now_ms() < job->ended_ms + LINGER_MS)
+		np_sleep_ms(50);
 	if (ret == -ETIMEDOUT && job->rank != 0) {
 		snprintf(message, sizeof(message), "%s did not report before the deadline",
 			 np_ranks_name(job, 0, name));

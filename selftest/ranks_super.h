@@ -25,6 +25,7 @@ struct np_ranks_job {
 	pid_t worker;		    /* 0 = it was reaped */
 	int *peers;		    /* pidfds of the other supervisors of this host by rank, or -1 */
 	int ended;		    /* signal by which the launcher ends the job, 0 = none */
+	int64_t ended_ms;	    /* when */
 	int gone;		    /* rank of a peer that is gone, -1 = none */
 	unsigned int sequence;	    /* of exchanges */
 	struct np_buf request;	    /* what the worker asked for */

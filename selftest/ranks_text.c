@@ -139,14 +139,17 @@ static void reduced(const struct np_ranks_job *job, struct np_buf *out)
 
 /* ---- findings and the verdict ---- */
 
-static void findings(const struct np_ranks_verdict *verdict, bool fail, struct np_buf *out)
+static void findings(const struct np_ranks_verdict *verdict, enum np_ranks_weight weight,
+		     struct np_buf *out)
 {
+	static const char *const words[] = { "FAIL", "warn", "skip" };
+
 	for (size_t i = 0; i < verdict->n; i++) {
 		const struct np_ranks_finding *f = &verdict->v[i];
 
-		if (f->fail != fail)
+		if (f->weight != weight)
 			continue;
-		np_buf_printf(out, "%s: %s [%s]\n", fail ? "FAIL" : "warn", f->message, f->code);
+		np_buf_printf(out, "%s: %s [%s]\n", words[weight], f->message, f->code);
 		if (f->hint[0])
 			np_buf_printf(out, "      fix: %s\n", f->hint);
 	}
@@ -175,8 +178,9 @@ void np_ranks_text(const struct np_ranks_job *job, const struct np_ranks_verdict
 	}
 	carriers(job, verdict, out);
 	reduced(job, out);
-	findings(verdict, false, out);
-	findings(verdict, true, out);
+	findings(verdict, NP_FINDING_SKIP, out);
+	findings(verdict, NP_FINDING_WARN, out);
+	findings(verdict, NP_FINDING_FAIL, out);
 	np_buf_printf(out, "%s: %d ranks on %d hosts, %zu of %zu ways verified in %d trials, %.1f s\n",
 		      verdict->n_fail ? "not ready" : "ready", job->size, count_hosts(job),
 		      verdict->verified, verdict->pairs, job->options->trials,

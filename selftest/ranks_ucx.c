@@ -17,6 +17,7 @@
 /* A connection is made anew when its first packet is lost, after 1 s and 3 s with TCP. */
 #define CONNECT_PATIENCE_MS 5000
 #define CLOSE_MS	    1000
+#define FLUSH_MS	    2000
 
 uint64_t np_ranks_tag(enum np_ranks_tag what, int number, int sender)
 {
@@ -43,6 +44,12 @@ static int ucx_error(ucs_status_t status, const char *doing, struct np_err *err)
 }
 
 /* ---- opening ---- */
+
+static void progress(struct np_ranks *ranks)
+{
+	for (int i = 0; i < 64; i++)
+		ucp_worker_progress(ranks->ucx->link.worker[0]);
+}
 
 static bool alive(void *arg)
 {
@@ -143,6 +150,8 @@ int np_ranks_ucx_open(struct np_ranks *ranks, struct np_err *err)
 	ret = open_worker(ucx, err);
 	np_ranks_quiet(ranks, 0);
 	if (ret == 0)
+		ranks->progress = progress;
+	if (ret == 0)
 		ret = np_ranks_new_buffers(ranks, err);
 	return ret == 0 ? learn_addresses(ranks, err) : ret;
 }
@@ -224,6 +233,22 @@ void np_ranks_close(struct np_ranks *ranks, int to)
 	peer->ep = NULL;
 	ucx->link.ep[0] = NULL;
 	ucx->current = -1;
+}
+
+void np_ranks_flush(struct np_ranks *ranks)
+{
+	struct np_ranks_ucx *ucx = ranks->ucx;
+	int64_t until = np_now_ms() + FLUSH_MS;
+	ucp_request_param_t param = { 0 };
+	ucs_status_ptr_t flush = ucp_worker_flush_nbx(ucx->link.worker[0], &param);
+
+	while (UCS_PTR_IS_PTR(flush) && ucp_request_check_status(flush) == UCS_INPROGRESS &&
+	       np_now_ms() < until) {
+		ucp_worker_progress(ucx->link.worker[0]);
+		np_ranks_tick(ranks);
+	}
+	if (UCS_PTR_IS_PTR(flush))
+		ucp_request_free(flush);
 }
 
 /* ---- waiting ---- */

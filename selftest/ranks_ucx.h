@@ -64,6 +64,10 @@ int np_ranks_new_buffers(struct np_ranks *ranks, struct np_err *err) np_must_che
 int np_ranks_await(struct np_ranks *ranks, struct np_ucp_request *requests, size_t n,
 		   int patience_ms, const char *doing, struct np_err *err) np_must_check;
 
+/* Until all that was sent has left this rank, which may stop to care for UCX then; a second or
+ * two at most. */
+void np_ranks_flush(struct np_ranks *ranks);
+
 /* The cell of @peer is broken: status, and a note of why. */
 void np_ranks_cell_fail(struct np_ranks *ranks, int peer, enum np_ranks_cell_status status,
 			const struct np_err *why);

@@ -10,8 +10,9 @@
 #include "selftest/ranks_judge.h"
 #include "selftest/ranks_odd.h"
 
-void np_ranks_verdict_add(struct np_ranks_verdict *verdict, bool fail, const char *code,
-			  const char *target, const char *hint, const char *fmt, ...)
+void np_ranks_verdict_add(struct np_ranks_verdict *verdict, enum np_ranks_weight weight,
+			  const char *code, const char *target, const char *hint,
+			  const char *fmt, ...)
 {
 	struct np_ranks_finding *grown =
 		realloc(verdict->v, (verdict->n + 1) * sizeof(*verdict->v)), *new;
@@ -24,16 +25,17 @@ void np_ranks_verdict_add(struct np_ranks_verdict *verdict, bool fail, const cha
 	verdict->v = grown;
 	new = &grown[verdict->n++];
 	memset(new, 0, sizeof(*new));
-	new->fail = fail;
+	new->weight = weight;
 	np_strcpy(new->code, sizeof(new->code), code);
 	np_strcpy(new->target, sizeof(new->target), target);
-	np_strcpy(new->hint, sizeof(new->hint), hint ? hint : "");
+	np_strcpy(new->hint, sizeof(new->hint), hint && *hint ? hint :
+							       "read what all ranks say on stderr");
 	va_start(args, fmt);
 	vsnprintf(new->message, sizeof(new->message), fmt, args);
 	va_end(args);
 	np_one_line(new->message, sizeof(new->message));
 	np_one_line(new->target, sizeof(new->target));
-	verdict->n_fail += fail;
+	verdict->n_fail += weight == NP_FINDING_FAIL;
 }
 
 bool np_ranks_fatal(const struct np_err *err)
@@ -52,8 +54,8 @@ bool np_ranks_fatal(const struct np_err *err)
 /* They say no more than that somebody else failed, or was waited for. */
 static bool may_follow(const struct np_err *err)
 {
-	static const char *const codes[] = { "ranks.ended", "ranks.exchange", "ranks.stalled",
-					     "ranks.allreduce", "ranks.pmix" };
+	static const char *const codes[] = { "ranks.ended",	    "ranks.exchange", "ranks.stalled",
+					     "ranks.allreduce", "ranks.pmix",	  "ranks.late" };
 
 	for (size_t i = 0; i < NP_ARRAY_SIZE(codes); i++)
 		if (np_streq(err->code, codes[i]))
@@ -79,7 +81,7 @@ static void add_error(const struct np_ranks_job *job, struct np_ranks_verdict *v
 
 	np_ranks_name(job, about, name);
 	if (!said(verdict, err->code, name))
-		np_ranks_verdict_add(verdict, true, err->code[0] ? err->code : "internal.ranks",
+		np_ranks_verdict_add(verdict, NP_FINDING_FAIL, err->code[0] ? err->code : "internal.ranks",
 				     name, err->hint, "%s", err->message);
 }
 
@@ -101,7 +103,7 @@ static void add_stall(const struct np_ranks_job *job, struct np_ranks_verdict *v
 	if (peer < rank)
 		return;
 	snprintf(both, sizeof(both), "%s and %s", one, other);
-	np_ranks_verdict_add(verdict, true, "ranks.pair_cut", both,
+	np_ranks_verdict_add(verdict, NP_FINDING_FAIL, "ranks.pair_cut", both,
 			     "look at the cables and switches between them, and at filters of "
 			     "packets",
 			     "%s and %s waited for each other in trial %d: the way between them "
@@ -147,21 +149,25 @@ static void judge_silent(const struct np_ranks_job *job, struct np_ranks_verdict
 		if (more)
 			snprintf(others, sizeof(others), " and %d more of this host", more);
 		np_ranks_name(job, i, name);
-		np_ranks_verdict_add(verdict, true, "ranks.silent", name,
+		np_ranks_verdict_add(verdict, NP_FINDING_FAIL, "ranks.silent", name,
 				     "look on that host whether its process is stopped or waits "
 				     "in the kernel",
 				     "%s%s did not report before the deadline", name, others);
 	}
 }
 
+/* What may follow from another error is told by one rank only. */
 static void add_errors(const struct np_ranks_job *job, struct np_ranks_verdict *verdict,
 		       bool follow)
 {
 	for (int i = 0; i < job->size; i++) {
 		const struct np_ranks_board *board = job->boards[i];
 
-		if (board && board->err.num < 0 && may_follow(&board->err) == follow)
-			add_error(job, verdict, board);
+		if (!board || board->err.num == 0 || may_follow(&board->err) != follow)
+			continue;
+		add_error(job, verdict, board);
+		if (follow)
+			return;
 	}
 }
 
@@ -221,10 +227,11 @@ int np_ranks_verdict_make(const struct np_ranks_job *job, struct np_ranks_verdic
 		add_errors(job, out, true);
 		np_ranks_judge_allreduce(job, out);
 	}
-	np_ranks_judge_speed(job, out);
+	if (2 * out->verified > out->pairs)
+		np_ranks_judge_speed(job, out);
 	np_ranks_judge_odds(job, out);
 	if (out->n_fail == 0 && out->verified < out->pairs)
-		np_ranks_verdict_add(out, true, "ranks.incomplete", "the job",
+		np_ranks_verdict_add(out, NP_FINDING_FAIL, "ranks.incomplete", "the job",
 				     "allow more time with --timeout",
 				     "%zu of %zu ways between ranks were verified", out->verified,
 				     out->pairs);

@@ -6,8 +6,10 @@
 
 /* What rank 0 makes of all boards: findings, the culprits and not what follows from them. */
 
+enum np_ranks_weight { NP_FINDING_FAIL, NP_FINDING_WARN, NP_FINDING_SKIP };
+
 struct np_ranks_finding {
-	bool fail; /* else a warning */
+	enum np_ranks_weight weight;
 	char code[48];
 	char target[360]; /* "rank 3 on h2 (mlx5_0:1)", or two of them */
 	char message[640];
@@ -30,8 +32,9 @@ int np_ranks_verdict_make(const struct np_ranks_job *job, struct np_ranks_verdic
 void np_ranks_verdict_done(struct np_ranks_verdict *verdict);
 
 /* Adds one; @hint may be NULL. */
-void np_ranks_verdict_add(struct np_ranks_verdict *verdict, bool fail, const char *code,
-			  const char *target, const char *hint, const char *fmt, ...)
+void np_ranks_verdict_add(struct np_ranks_verdict *verdict, enum np_ranks_weight weight,
+			  const char *code, const char *target, const char *hint,
+			  const char *fmt, ...)
 	__attribute__((format(printf, 6, 7)));
 
 /* ---- the parts of it ---- */

@@ -244,12 +244,27 @@ static void late(struct np_ranks_job *job)
 	np_err_hint(&job->board->err, "allow more time with --timeout");
 }
 
+/* Rank 0 may not come to tell it: the launcher's daemons answer nobody while they end a job. */
+static void tell_trouble(const struct np_ranks_job *job)
+{
+	const struct np_ranks_board *board = job->board;
+	const struct np_ranks_note *note = &board->notes[0];
+	char own[160], other[160];
+
+	if (board->n_notes == 0 || note->peer < 0 || note->peer >= job->size)
+		return;
+	np_error("%s lost %s: %s", np_ranks_name(job, job->rank, own),
+		 np_ranks_name(job, note->peer, other), note->message);
+}
+
 /* The job is over for a reason that is not this rank's. */
 static void cut(struct np_ranks_job *job)
 {
 	struct np_ranks_board *board = job->board;
 	char name[160];
 
+	if (job->ended && job->gone < 0)
+		tell_trouble(job);
 	if (board->finished)
 		return;
 	board->err_peer = job->gone;
@@ -265,7 +280,7 @@ static void cut(struct np_ranks_job *job)
 	else
 		np_err_set(&board->err, -EINTR, "ranks.ended",
 			   "another rank failed before this one was done");
-	np_err_hint(&board->err, "read the launcher's messages");
+	np_err_hint(&board->err, "read the messages of the launcher and of the other ranks on stderr");
 }
 
 /* A process that has closed its socket is at its end; drivers may hold it up there. */

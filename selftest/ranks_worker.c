@@ -2,10 +2,13 @@
 #include "selftest/ranks_worker.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/child.h"
+#include "base/file.h"
 #include "selftest/ranks_pair.h"
 #include "selftest/ranks_ucx.h"
 
@@ -102,15 +105,36 @@ static int allreduce(struct np_ranks *ranks, struct np_err *err)
 	return ret;
 }
 
+uint64_t np_ranks_rss_kb(void)
+{
+	char line[128];
+	struct np_strv words = { 0 };
+	uint64_t pages = 0;
+
+	/* /proc/PID/statm: size and resident, in pages */
+	if (np_file_read_line_at(AT_FDCWD, "/proc/self/statm", line, sizeof(line)) > 0 &&
+	    np_strv_split(&words, line, " ") == 0 && words.n > 1 &&
+	    np_parse_u64(words.v[1], 10, UINT32_MAX, &pages) < 0)
+		pages = 0;
+	np_strv_done(&words);
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE) / 1024;
+}
+
 static int work(struct np_ranks *ranks, struct np_err *err)
 {
 	int ret = np_ranks_ucx_open(ranks, err);
 
+	ranks->board->open_kb = np_ranks_rss_kb();
 	if (ret == 0 && !ranks->options->close_endpoints)
 		ret = np_ranks_connect(ranks, err);
+	ranks->board->connected_kb = np_ranks_rss_kb();
 	if (ret == 0)
 		ret = np_ranks_all_rounds(ranks, err);
-	return ret == 0 ? allreduce(ranks, err) : ret;
+	if (ret == 0)
+		ret = allreduce(ranks, err);
+	if (ranks->progress)
+		np_ranks_flush(ranks);
+	return ret;
 }
 
 void np_ranks_work(struct np_ranks *ranks)
@@ -122,6 +146,7 @@ void np_ranks_work(struct np_ranks *ranks)
 	np_ranks_tick(ranks);
 	if (work(ranks, &err) < 0)
 		board->err = err;
+	board->rss_kb = np_ranks_rss_kb();
 	board->phase = NP_PHASE_DONE;
 	board->finished = 1;
 }
