@@ -116,7 +116,6 @@ UNIT := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/test_*.c))
 UNIT_TOOLS := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/render_*.c))
 TEST_OBJ = $(AGENT_OBJ) $(LIB_OBJ)
 
-$(BUILD)/unit/test_selftest_ranks_gpu: $(BUILD)/obj/selftest/ranks_gpu.o
 $(BUILD)/unit/test_selftest_%: $(BUILD)/obj/tests/unit/test_selftest_%.o $(SELFTEST_OBJ) \
 		$(call obj,base) $(call obj,ibmad) $(call obj,modules)
 	$(say) LINK $@

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 
 import pytest
-from helpers import BUILD
+from helpers import BUILD, validate
 
 PROGRAM = os.path.join(BUILD, "nodeprep-ranks")
 FAKES = os.path.join(BUILD, "fake")
@@ -26,6 +26,7 @@ class Run:
         self.rc = done.returncode
         assert done.stdout.count("\n") == 1, done
         self.doc = json.loads(done.stdout)
+        validate(self.doc)
         assert self.doc["ready"] is (self.rc == 0), done
         self.ranks = self.doc["ranks"]
         self.reduced = self.ranks["allreduce"]
