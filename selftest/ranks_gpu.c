@@ -66,6 +66,8 @@ int np_ranks_gpu_find(const struct np_ranks *ranks, struct np_gpu_set *set,
 		return refused(&report, why);
 	for (size_t i = 0; i < set->n; i++)
 		usable += set->v[i].usable;
+	if (usable == 0)
+		return no_gpu(why);
 	*gpu = nth_usable(set, (size_t)ranks->local_rank % usable);
 	return *gpu ? 1 : no_gpu(why);
 }

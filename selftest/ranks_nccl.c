@@ -219,7 +219,8 @@ static int agree(struct np_clique *c, size_t which, double us, struct pace *pace
 	if (pace->times > ITERATIONS)
 		pace->times = ITERATIONS;
 	if (which + 1 < NP_ARRAY_SIZE(sizes))
-		next = us * (double)(sizes[which + 1] / sizes[which]) * (WARM_UP + ROUNDS + 1);
+		next = us * (double)sizes[which + 1] / (double)sizes[which] *
+		       (WARM_UP + ROUNDS + 1);
 	pace->next = next < left_us / 2;
 	return np_ranks_broadcast(c->ranks, "a pace", 0, pace, sizeof(*pace), err);
 }
@@ -310,9 +311,9 @@ int np_ranks_allreduce_nccl(struct np_ranks *ranks, struct np_ranks_allreduce *o
 	if (c.limit_ms < now)
 		c.limit_ms = now;
 	np_clique_quiet(&c);
-	ret = np_ranks_gpu_find(ranks, &c.set, &c.gpu, &failed);
-	if (ret > 0)
-		ret = open_gpu(&c, &failed);
+	/* what is wrong goes to all ranks */
+	if (np_ranks_gpu_find(ranks, &c.set, &c.gpu, &failed) > 0)
+		(void)open_gpu(&c, &failed);
 	np_ranks_quiet(ranks, 0);
 	ret = meet(&c, &failed, err);
 	np_strcpy(out->version, sizeof(out->version), c.nccl.version_str);
