@@ -200,6 +200,7 @@ demo: deps
 test: deps
 	$(Q)packaging/unpack-debs $(BUILD)/opensm $(DEPS_UNPACK)
 	$(Q)packaging/unpack-debs $(BUILD)/modules $(DEPS_UNPACK_MODULES)
+	$(Q)packaging/unpack-debs $(BUILD)/slurm $(DEPS_UNPACK_SLURM)
 	$(Q)$(MAKE) all asan
 	$(Q)$(MAKE) SANITIZE=1 BUILD=$(BUILD)/asan unit-programs
 	$(Q)tests/run $(BUILD)

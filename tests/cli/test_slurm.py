@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""packaging/slurm, without Slurm: stand-ins of srun and scontrol that take the options that
-these scripts use and refuse others. Ranks are started by mpirun, what nodeprep says is real."""
+"""packaging/slurm: with Debian's Slurm on a cluster of one node (slurm_world), and for what such
+a cluster cannot have with stand-ins of srun and scontrol, which take the options that these
+scripts use and refuse others. What nodeprep says is real in both."""
 
 import json
 import os
@@ -75,11 +76,6 @@ def test_directives(name):
         pattern = DIRECTIVES[found.group(1)]
         assert (found.group(2) is None) if pattern is None else \
             re.fullmatch(pattern, found.group(2)), line
-    if shutil.which("sbatch") and subprocess.run(["sinfo"], capture_output=True,
-                                                 check=False).returncode == 0:
-        done = subprocess.run(["sbatch", "--test-only", os.path.join(SLURM, name)],
-                              capture_output=True, text=True, check=False)
-        assert "unrecognized" not in done.stderr and "Invalid" not in done.stderr, done
 
 
 @pytest.mark.skipif(not shutil.which("mpirun"), reason="mpirun is not installed: make deps")
@@ -214,3 +210,76 @@ def test_many_failures(health):
 def test_it_could_not_be_told(health):
     health.node.write("/etc/nodeprep/nodeprep.conf", "[nonsense]\n")
     assert health("IDLE") == [] and health("IDLE+DRAIN", "nodeprep: mlx5_1:1 port.no_sm") == []
+
+
+# ---- Slurm itself ----
+
+SLURM_DEBS = os.path.join(BUILD, "slurm")
+FAKES = os.path.join(BUILD, "fake")
+
+
+def on_slurm(script, **env):
+    """The output of shell commands on a node of a cluster of one; they end with 0."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root: namespaces in which Slurm runs as root")
+    if not os.path.exists(os.path.join(SLURM_DEBS, ".unpacked")):
+        pytest.skip("Slurm is not unpacked: make test")
+    done = subprocess.run(
+        [os.path.join(ROOT, "tests", "cli", "slurm_world"), SLURM_DEBS, "bash", "-c", script],
+        capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300, check=False,
+        env=dict(ENV, PATH="%s:%s" % (BUILD, ENV["PATH"]), UCX_TLS="tcp,sm,self", S=SLURM, **env))
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_slurm_runs_the_ranks():
+    """Real srun and PMIx plug-in; the options of the command line win over those of the file."""
+    said = on_slurm("sbatch --wait --nodes=1 --ntasks-per-node=3 --gpus-per-node=0 "
+                    "$S/ranks.sbatch --trials 1 && cat nodeprep-ranks-*.out")
+    assert re.findall(r"^Rank (\d) received: (.*)$", said, re.M) == [
+        ("0", "[1, 2]"), ("1", "[0, 2]"), ("2", "[0, 1]")]
+    assert said.count("Clique size: 3 final_size: 3") == 3
+    assert "ready: 3 ranks on 1 hosts, 6 of 6 ways verified in 1 trials" in said
+
+
+def test_slurm_runs_the_ranks_by_nccl():
+    said = on_slurm("srun --mpi=pmix -n 2 nodeprep-ranks --trials 1 --size 1024 --json",
+                    LD_LIBRARY_PATH=FAKES, FAKE_CUDA="gpus=2")
+    found = json.loads(said)["ranks"]
+    assert found["allreduce"]["backend"] == "nccl"
+    assert [(one["gpu"], one["final_size"]) for one in found["list"]] == [
+        ("0000:17:00.0", 2), ("0000:18:00.0", 2)]
+
+
+def test_slurm_takes_the_files_as_they_are():
+    """Two nodes and GPUs are more than there is, which is another error than a bad option."""
+    said = on_slurm("for f in ranks check; do sbatch --test-only $S/$f.sbatch 2>&1; done; true")
+    assert said.count("\n") == 2 and "unrecognized" not in said and "nvalid" not in said
+    assert said.count("Requested node configuration is not available") == 2, said
+
+
+def test_slurm_runs_the_check_and_drains_the_node():
+    """Where this machine has no InfiniBand port, that is a failure of its check."""
+    said = on_slurm("""
+sbatch --wait --nodes=1 $S/check.sbatch; echo "rc $?"
+cat nodeprep-check-*.out
+cp nodeprep-check-*/node1.json document
+$S/health-check
+echo "health-check $?"
+scontrol -o show node node1
+# and what is well again, by a nodeprep that says so
+mkdir bin
+printf '#!/bin/sh\\necho "{}"\\n' >bin/nodeprep
+chmod +x bin/nodeprep
+HEALTH_CHECK_PATH=$PWD/bin:$PATH $S/health-check
+echo "then $(scontrol -o show node node1)"
+jq -c '[.checks[] | select(.status == "fail") | .target + " " + .code]' document
+""", HEALTH_CHECK_PATH="%s:%s" % (BUILD, ENV["PATH"]), SLURMD_NODENAME="node1")
+    failed = json.loads(said.splitlines()[-1])
+    if not failed:
+        pytest.skip("hardware: this machine's own check finds no failure")
+    assert "rc 1" in said and "node1: not ready" in said
+    before, after = said.split("\nthen ")
+    assert " State=IDLE+DRAIN " in before and "Reason=nodeprep: " + failed[0] in before
+    assert re.search(r" State=IDLE(\+NOT_RESPONDING)? ", after)
+    assert "nodeprep: " not in after.splitlines()[0]
