@@ -247,7 +247,7 @@ UNITS := $(wildcard etc/systemd/*.service)
 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(LIBEXECDIR)/nodeprep \
-		$(DESTDIR)$(PREFIX)/share/man/man5 $(DESTDIR)$(PREFIX)/share/man/man7 \
+		$(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man5 $(DESTDIR)$(PREFIX)/share/man/man7 \
 		$(DESTDIR)$(PREFIX)/share/man/man8 $(DESTDIR)$(PREFIX)/share/nodeprep \
 		$(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(SYSCONFDIR)/nodeprep/conf.d
 	install -m 0755 $(BUILD)/nodeprep $(DESTDIR)$(PREFIX)/sbin/nodeprep
@@ -263,6 +263,7 @@ install: all
 			>$(DESTDIR)$(PREFIX)/lib/systemd/system/$${unit##*/} && \
 		chmod 0644 $(DESTDIR)$(PREFIX)/lib/systemd/system/$${unit##*/} || exit 1; \
 	done
+	install -m 0644 docs/man/nodeprep-ranks.1 $(DESTDIR)$(PREFIX)/share/man/man1/
 	install -m 0644 docs/man/nodeprep.8 $(DESTDIR)$(PREFIX)/share/man/man8/
 	install -m 0644 docs/man/nodeprep.conf.5 $(DESTDIR)$(PREFIX)/share/man/man5/
 	install -m 0644 docs/man/nodeprep-codes.7 $(DESTDIR)$(PREFIX)/share/man/man7/

@@ -32,9 +32,9 @@ enum np_ranks_cell_status {
 
 /* One peer, as this rank sees it. Best of all trials. */
 struct np_ranks_cell {
-	uint8_t status; /* enum np_ranks_cell_status */
-	uint8_t lane;	/* index into lanes, what carries messages to the peer */
-	uint16_t trials; /* verified */
+	uint8_t status;	  /* enum np_ranks_cell_status */
+	uint8_t lane;	  /* index into lanes, what carries messages to the peer */
+	uint16_t trials;  /* verified */
 	float latency_us; /* half a round trip of 8 B; 0 = not measured */
 	float in_MBps;	  /* from the peer, 10^6 bytes a second, at this end; 0 = not measured */
 };
@@ -53,29 +53,29 @@ enum np_ranks_backend { NP_BACKEND_NONE, NP_BACKEND_HOST, NP_BACKEND_NCCL };
 
 struct np_ranks_reduced {
 	uint64_t size_bytes;
-	double time_us; /* of one allreduce, median */
+	double time_us;	 /* of one allreduce, median */
 	double bus_MBps; /* size / time * 2 (n - 1) / n, 10^6 bytes a second */
 };
 
 #define NP_RANKS_SIZES_MAX 16
 
 struct np_ranks_allreduce {
-	uint32_t backend; /* enum np_ranks_backend */
-	uint32_t verified; /* every element of every size was right */
+	uint32_t backend;     /* enum np_ranks_backend */
+	uint32_t verified;    /* every element of every size was right */
 	uint32_t clique_size; /* how many ranks the communicator has */
-	uint32_t final_size; /* the sum of a one from each rank */
-	char device[80]; /* of this rank: the GPU's PCI address; "" = host memory */
-	char version[32]; /* of NCCL; "" = not used */
+	uint32_t final_size;  /* the sum of a one from each rank */
+	char device[80];      /* of this rank: the GPU's PCI address; "" = host memory */
+	char version[32];     /* of NCCL; "" = not used */
 	uint32_t n_sizes;
 	struct np_ranks_reduced sizes[NP_RANKS_SIZES_MAX];
 };
 
 enum np_ranks_phase {
 	NP_PHASE_START,
-	NP_PHASE_UCX,	    /* opening devices */
-	NP_PHASE_EXCHANGE,  /* waits for what all ranks give */
-	NP_PHASE_CONNECT,   /* waits for a first message from each rank */
-	NP_PHASE_ROUNDS,    /* point to point */
+	NP_PHASE_UCX,	   /* opening devices */
+	NP_PHASE_EXCHANGE, /* waits for what all ranks give */
+	NP_PHASE_CONNECT,  /* waits for a first message from each rank */
+	NP_PHASE_ROUNDS,   /* point to point */
 	NP_PHASE_ALLREDUCE,
 	NP_PHASE_DONE,
 };
@@ -91,8 +91,10 @@ struct np_ranks_board {
 	_Atomic uint32_t phase;
 	_Atomic int32_t trial, round, peer; /* in NP_PHASE_ROUNDS; peer -1 = none */
 	uint32_t finished;		    /* the worker came to its end; then @err tells how */
+	uint32_t passed_all;		    /* it took part in every exchange */
 	struct np_err err;		    /* num 0 = no error beyond the cells */
 	int32_t err_peer;		    /* whom it is about; -1 = itself */
+	_Atomic int32_t lost; /* the first peer whose endpoint UCX found broken; -1 = none */
 	uint64_t messages, bytes;	    /* sent, point to point */
 	/* resident memory: with UCX open, with all endpoints, at the end */
 	uint64_t open_kb, connected_kb, rss_kb;
@@ -110,9 +112,9 @@ size_t np_ranks_board_size(int size);
 
 struct np_ranks_options {
 	int trials;
-	int timeout_ms; /* of the whole job */
-	uint64_t size_bytes; /* of the messages that measure bandwidth */
-	double factor;	/* what is so many times worse than its like is slow */
+	int timeout_ms;	      /* of the whole job */
+	uint64_t size_bytes;  /* of the messages that measure bandwidth */
+	double factor;	      /* what is so many times worse than its like is slow */
 	bool close_endpoints; /* one endpoint at a time */
 	bool no_allreduce, host_only;
 	bool json, verbose, quiet;
@@ -124,12 +126,12 @@ struct np_ranks_ucx; /* ranks_ucx.h */
 struct np_ranks {
 	int rank, size, local_rank, local_size;
 	const struct np_ranks_options *options;
-	int64_t deadline_ms;	 /* of the worker, np_now_ms(); the report needs the rest */
-	char **hosts;		 /* by rank */
+	int64_t deadline_ms; /* of the worker, np_now_ms(); the report needs the rest */
+	char **hosts;	     /* by rank */
 	struct np_ranks_board *board;
 	struct np_ranks_ucx *ucx; /* context, worker, endpoints */
-	int link;		 /* socket to the supervisor */
-	bool has_gpu;		 /* every rank has one */
+	int link;		  /* socket to the supervisor */
+	bool has_gpu;		  /* every rank has one */
 	/* lets UCX go on while an exchange is waited for: what was sent may not have left yet */
 	void (*progress)(struct np_ranks *ranks);
 };

@@ -53,8 +53,9 @@ static int check(const struct ring *ring, uint64_t size, struct np_err *err)
 			continue;
 		np_err_set(err, -EBADMSG, "ranks.reduced_wrong",
 			   "rank %d on %s: element %zu of an allreduce of %llu bytes is %u, "
-			   "expected %u", ring->ranks->rank, ring->ranks->hosts[ring->ranks->rank],
-			   i, (unsigned long long)size, ring->data[i], expected);
+			   "expected %u",
+			   ring->ranks->rank, ring->ranks->hosts[ring->ranks->rank], i,
+			   (unsigned long long)size, ring->data[i], expected);
 		np_err_hint(err, "look at the point to point results for the pair that corrupts");
 		return -EBADMSG;
 	}
@@ -199,8 +200,9 @@ int np_ranks_allreduce_host(struct np_ranks *ranks, struct np_ranks_allreduce *o
 	ret = all_sizes(&ring, out, err);
 	if (ret < 0) {
 		if (!np_starts_with(err->code, "ranks.")) {
-			np_err_context(err, "allreduce between rank %d on %s and its neighbours %d and %d",
-				       ranks->rank, ranks->hosts[ranks->rank], ring.before, ring.next);
+			np_err_context(
+				err, "allreduce between rank %d on %s and its neighbours %d and %d",
+				ranks->rank, ranks->hosts[ranks->rank], ring.before, ring.next);
 			np_strcpy(err->code, sizeof(err->code), "ranks.allreduce");
 		}
 		return ret;

@@ -30,7 +30,8 @@ int np_ranks_card_make(const char *env_file, struct np_ranks_card *card,
 		       struct np_err *err) np_must_check;
 void np_ranks_card_done(struct np_ranks_card *card);
 
-int np_ranks_card_add(struct np_ranks_card *card, const char *name, const char *value) np_must_check;
+int np_ranks_card_add(struct np_ranks_card *card, const char *name,
+		      const char *value) np_must_check;
 /* "" when it has none of that name. */
 const char *np_ranks_card_get(const struct np_ranks_card *card, const char *name);
 

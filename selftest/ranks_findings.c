@@ -9,6 +9,8 @@
 #include "selftest/ranks_odd.h"
 #include "selftest/ranks_verdict.h"
 
+/* Four digits are enough. */
+#define PLACES(value) ((value) < 10 ? 2 : (value) < 1000 ? 1 : 0)
 /* More pairs of hosts than this are counted only. */
 #define PAIRS_SHOWN 20
 
@@ -54,19 +56,21 @@ static double typical(const struct kind *kind, const uint8_t *there, int n, int 
 }
 
 static void add_node(const struct np_ranks_job *job, struct np_ranks_verdict *verdict,
-		     const struct kind *kind, const uint8_t *there, const struct np_ranks_shape *shape,
-		     int rank)
+		     const struct kind *kind, const uint8_t *there,
+		     const struct np_ranks_shape *shape, int rank)
 {
 	const char *what = shape->row[rank] && shape->column[rank] ? kind->both :
 			   shape->row[rank]			   ? kind->sends :
 								     kind->receives;
 	char name[160], figures[120] = "";
+	double value = 0;
 
 	np_ranks_name(job, rank, name);
 	if (kind->value)
-		snprintf(figures, sizeof(figures), ": %.4g %s, usual is %.4g",
-			 typical(kind, there, job->size, rank, shape->row[rank]), kind->unit,
-			 kind->usual);
+		value = typical(kind, there, job->size, rank, shape->row[rank]);
+	if (kind->value)
+		snprintf(figures, sizeof(figures), ": %.*f %s, usual is %.*f", PLACES(value), value,
+			 kind->unit, PLACES(kind->usual), kind->usual);
 	np_ranks_verdict_add(verdict, kind->weight, kind->code_node, name, kind->hint_node,
 			     "%s %s%s%s", name, what, kind->where, figures);
 }
@@ -133,6 +137,7 @@ static void add_path(const struct np_ranks_job *job, struct np_ranks_verdict *ve
 	const char *why = kind->value ? "" : note_of(job, to, from);
 	char one[160], other[160], target[360], more_text[64] = "", figures[120] = "";
 	uint32_t more = pairs->count[pair_at(pairs, from, to)] - 1;
+	double value = kind->value ? (double)kind->value[cell] : 0;
 
 	np_ranks_name(job, from, one);
 	np_ranks_name(job, to, other);
@@ -141,11 +146,12 @@ static void add_path(const struct np_ranks_job *job, struct np_ranks_verdict *ve
 		snprintf(more_text, sizeof(more_text), ", and %u more pair%s of these hosts", more,
 			 more == 1 ? "" : "s");
 	if (kind->value)
-		snprintf(figures, sizeof(figures), ": %.4g %s, usual is %.4g",
-			 (double)kind->value[cell], kind->unit, kind->usual);
+		snprintf(figures, sizeof(figures), ": %.*f %s, usual is %.*f", PLACES(value), value,
+			 kind->unit, PLACES(kind->usual), kind->usual);
 	np_ranks_verdict_add(verdict, kind->weight, kind->code_path, target, kind->hint_path,
 			     "%s %s %s %s%s%s: %s", both ? "between" : "from", one,
-			     both ? "and" : "to", other, more_text, figures, *why ? why : kind->path);
+			     both ? "and" : "to", other, more_text, figures,
+			     *why ? why : kind->path);
 }
 
 static void add_paths(const struct np_ranks_job *job, struct np_ranks_verdict *verdict,
@@ -255,8 +261,8 @@ static bool crowded(const struct np_ranks_job *job, struct np_ranks_verdict *ver
 	for (int i = 0; i < job->size; i++) {
 		uint64_t cpus = 0, ranks = 0;
 
-		if (np_parse_u64(np_ranks_card_get(&job->cards[i], "cpus"), 10, UINT32_MAX,
-				 &cpus) < 0)
+		if (np_parse_u64(np_ranks_card_get(&job->cards[i], "cpus"), 10, UINT32_MAX, &cpus) <
+		    0)
 			continue;
 		for (int j = 0; j < job->size; j++)
 			ranks += np_streq(job->hosts[i], job->hosts[j]);
@@ -265,7 +271,8 @@ static bool crowded(const struct np_ranks_job *job, struct np_ranks_verdict *ver
 		np_ranks_verdict_add(verdict, NP_FINDING_SKIP, "ranks.crowded", job->hosts[i],
 				     "start no more ranks on a host than it has processors",
 				     "%s has %llu processors for %llu ranks: who is slow is not "
-				     "judged", job->hosts[i], (unsigned long long)cpus,
+				     "judged",
+				     job->hosts[i], (unsigned long long)cpus,
 				     (unsigned long long)ranks);
 		return true;
 	}
@@ -296,7 +303,8 @@ void np_ranks_judge_speed(const struct np_ranks_job *job, struct np_ranks_verdic
 		.receives = "has a long latency from most",
 		.both = "has a long latency to and from most",
 		.path = "this pair has a long latency",
-		.hint_node = "compare that node's link, PCIe and processor settings with the others'",
+		.hint_node =
+			"compare that node's link, PCIe and processor settings with the others'",
 		.hint_path = "look at the links and switches between the two",
 		.value = verdict->latency_us,
 		.unit = "us",
@@ -356,8 +364,8 @@ static void add_odd(const struct np_ranks_job *job, struct np_ranks_verdict *ver
 	np_ranks_name(job, odd->first, name);
 	if (odd->count > 1)
 		snprintf(others, sizeof(others), " (and %d more of this host)", odd->count - 1);
-	np_ranks_verdict_add(verdict, NP_FINDING_WARN, odd->code, name, odd->hint, "%s%s %s", name, others,
-			     odd->message);
+	np_ranks_verdict_add(verdict, NP_FINDING_WARN, odd->code, name, odd->hint, "%s%s %s", name,
+			     others, odd->message);
 }
 
 void np_ranks_judge_odds(const struct np_ranks_job *job, struct np_ranks_verdict *verdict)
@@ -372,7 +380,8 @@ void np_ranks_judge_odds(const struct np_ranks_job *job, struct np_ranks_verdict
 		    np_ranks_card_add(&job->cards[i], "nccl", board->allreduce.version) < 0)
 			verdict->no_memory = true;
 	}
-	if (verdict->no_memory || np_ranks_odds_find(job->cards, job->hosts, job->size, &odds) < 0) {
+	if (verdict->no_memory ||
+	    np_ranks_odds_find(job->cards, job->hosts, job->size, &odds) < 0) {
 		verdict->no_memory = true;
 		return;
 	}

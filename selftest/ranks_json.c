@@ -27,8 +27,8 @@ static json_t *matrix(int n, const float *value)
 		json_t *row = json_array();
 
 		for (int j = 0; j < n; j++)
-			json_array_append_new(row, rounded((double)value[(size_t)i * (size_t)n +
-									(size_t)j]));
+			json_array_append_new(
+				row, rounded((double)value[(size_t)i * (size_t)n + (size_t)j]));
 		json_array_append_new(rows, row);
 	}
 	return rows;
@@ -72,8 +72,8 @@ static json_t *text_of(const struct np_ranks_card *card, const char *name)
 
 static json_t *rank_json(const struct np_ranks_job *job, int rank)
 {
-	static const char *const names[] = { "nodeprep", "ucx", "nccl", "port", "ifname",
-					     "family", "mtu", "firmware" };
+	static const char *const names[] = { "nodeprep", "ucx",	   "nccl", "port",
+					     "ifname",	 "family", "mtu",  "firmware" };
 	const struct np_ranks_board *board = job->boards[rank];
 	json_t *entry = json_object(), *peers = json_array();
 
@@ -96,9 +96,8 @@ static json_t *rank_json(const struct np_ranks_job *job, int rank)
 				    np_document_text(board->allreduce.device) :
 				    json_null());
 	json_object_set_new(entry, "memory_kB",
-			    board ? json_pack("{s:I, s:I, s:I}", "open",
-					      (json_int_t)board->open_kb, "connected",
-					      (json_int_t)board->connected_kb, "end",
+			    board ? json_pack("{s:I, s:I, s:I}", "open", (json_int_t)board->open_kb,
+					      "connected", (json_int_t)board->connected_kb, "end",
 					      (json_int_t)board->rss_kb) :
 				    json_null());
 	json_object_set_new(entry, "messages",

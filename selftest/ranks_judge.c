@@ -47,8 +47,8 @@ int np_ranks_shape_make(int n, const uint8_t *there, const uint8_t *bad, struct 
 		for (size_t j = 0; j < count; j++) {
 			size_t cell = i * count + j;
 			/* a rank that is bad as sender is often so as receiver, less plainly */
-			bool explained = out->row[i] || out->column[j] || out->row[j] ||
-					 out->column[i];
+			bool explained =
+				out->row[i] || out->column[j] || out->row[j] || out->column[i];
 
 			out->single[cell] = there[cell] && bad[cell] && !explained;
 			out->n_single += out->single[cell];
@@ -84,7 +84,8 @@ double np_ranks_usual(int n, const uint8_t *there, const float *value, bool more
 		if (there[i] && value[i] > 0)
 			values[count++] = value[i];
 	qsort(values, count, sizeof(*values), cmp_float);
-	usual = count == 0 ? 0 : (double)values[more ? count - 1 - (count - 1) / 4 : (count - 1) / 4];
+	usual = count == 0 ? 0 :
+			     (double)values[more ? count - 1 - (count - 1) / 4 : (count - 1) / 4];
 	free(values);
 	return usual;
 }

@@ -18,9 +18,9 @@
 enum np_ranks_ask { NP_ASK_SHARE = 1, NP_ASK_FENCE };
 
 struct np_ranks_head {
-	uint32_t ask; /* enum np_ranks_ask; in an answer the same */
+	uint32_t ask;  /* enum np_ranks_ask; in an answer the same */
 	int32_t error; /* in an answer: 0 or a negative errno, then the bytes are a message */
-	uint64_t len; /* of what follows */
+	uint64_t len;  /* of what follows */
 	char what[32]; /* for messages and as the name of the value */
 };
 

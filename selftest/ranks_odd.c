@@ -18,8 +18,7 @@ static const struct {
 	  "give the interface the same name on all nodes, or leave it out of what is exported" },
 	{ "family", "the address family", "ranks.family_differs",
 	  "give all nodes addresses of the same families: nodeprep apply --ip" },
-	{ "firmware", "HCA firmware", "ranks.firmware_differs",
-	  "bring the HCAs to one firmware" },
+	{ "firmware", "HCA firmware", "ranks.firmware_differs", "bring the HCAs to one firmware" },
 	{ "tls", "UCX_TLS", "ranks.tls_differs",
 	  "export the same UCX_TLS to all ranks: nodeprep apply writes it on each node" },
 };
@@ -131,20 +130,22 @@ static int find_own(const struct np_ranks_card *card, char *const *hosts, int ra
 		if (differs)
 			snprintf(message, sizeof(message),
 				 "has %s=%.200s in its environment, its node is configured for "
-				 "%.200s", name, card->v[i].value, np_ranks_card_get(card, conf));
+				 "%.200s",
+				 name, card->v[i].value, np_ranks_card_get(card, conf));
 		else
 			snprintf(message, sizeof(message),
 				 "has no %s in its environment; it ran with its node's %.200s",
 				 name, np_ranks_card_get(card, conf));
-		odd = find_or_add(out, hosts, rank, differs ? "ranks.env_differs" : "ranks.env_lacks",
-				  message);
+		odd = find_or_add(out, hosts, rank,
+				  differs ? "ranks.env_differs" : "ranks.env_lacks", message);
 		if (!odd)
 			return -ENOMEM;
 		odd->count++;
 		if (differs)
 			snprintf(odd->hint, sizeof(odd->hint),
 				 "leave %s to the node: unset it in the job, or change [ucx] and "
-				 "[nccl] in nodeprep.conf", name);
+				 "[nccl] in nodeprep.conf",
+				 name);
 		else
 			snprintf(odd->hint, sizeof(odd->hint),
 				 "start the job from a login shell, or let the launcher pass %s on",

@@ -51,11 +51,11 @@ enum option {
 };
 
 /* In the order of enum option; up to TIMEOUT they take a value. */
-static const char *const names[] = { "--trials",	"--size",	   "--factor",
-				     "--env-file",	"--timeout",	   "--close-endpoints",
-				     "--no-allreduce", "--host-memory", "--json",
-				     "--quiet",		"--verbose",	   "--version",
-				     "--help",		NULL };
+static const char *const names[] = {
+	"--trials",	     "--size",	       "--factor",	"--env-file", "--timeout",
+	"--close-endpoints", "--no-allreduce", "--host-memory", "--json",     "--quiet",
+	"--verbose",	     "--version",      "--help",	NULL
+};
 
 static int usage(struct np_err *err, const char *nearest, const char *what, const char *word)
 {

@@ -78,8 +78,9 @@ static void incoming(const struct pair *pair, enum np_ranks_tag what, void *rx, 
 	m->size = size;
 }
 
-static int swap(struct pair *pair, const struct np_ucp_message *out, const struct np_ucp_message *in,
-		int patience_ms, const char *doing, struct np_err *err)
+static int swap(struct pair *pair, const struct np_ucp_message *out,
+		const struct np_ucp_message *in, int patience_ms, const char *doing,
+		struct np_err *err)
 {
 	struct np_ucp_link *link = &pair->ucx->link;
 	struct np_ucp_request requests[2] = { 0 };
@@ -154,8 +155,9 @@ static int check(const struct pair *pair, const char *what, uint64_t size, struc
 		return 0;
 	return np_err_set(err, -EBADMSG, "ranks.data_corrupt",
 			  "%s of trial %d arrived corrupt: byte at offset %zu of %llu is 0x%02x, "
-			  "expected 0x%02x", what, pair->trial, diff.offset,
-			  (unsigned long long)size, diff.got, diff.expected);
+			  "expected 0x%02x",
+			  what, pair->trial, diff.offset, (unsigned long long)size, diff.got,
+			  diff.expected);
 }
 
 static void poison(const struct pair *pair)
@@ -192,10 +194,9 @@ static size_t within(double wanted, size_t least, size_t most)
 static int rally(struct pair *pair, size_t n, double *half_us, struct np_err *err)
 {
 	struct np_ucp_message out, in;
-	struct np_ucp_side side = { .link = &pair->ucx->link,
-				    .out = &out,
-				    .in = &in,
-				    .doing = "measuring latency" };
+	struct np_ucp_side side = {
+		.link = &pair->ucx->link, .out = &out, .in = &in, .doing = "measuring latency"
+	};
 	struct word mine = { .count = (uint32_t)n }, theirs;
 	int ret;
 
@@ -395,8 +396,12 @@ static int meet(struct pair *pair, struct np_err *err)
 static int one_round(struct np_ranks *ranks, int trial, int round, struct np_err *err)
 {
 	int peer = np_ranks_partner(ranks->size, round, ranks->rank);
-	struct pair pair = { .ranks = ranks, .ucx = ranks->ucx, .peer = peer, .trial = trial,
-			     .round = round, .first = ranks->rank < peer };
+	struct pair pair = { .ranks = ranks,
+			     .ucx = ranks->ucx,
+			     .peer = peer,
+			     .trial = trial,
+			     .round = round,
+			     .first = ranks->rank < peer };
 	int ret = 0;
 
 	np_ranks_tick(ranks);

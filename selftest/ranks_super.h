@@ -19,18 +19,18 @@ struct np_ranks_job {
 	char **hosts;		     /* by rank, also of those */
 	struct np_ranks_board *board;
 	/* what is waited for */
-	int wake, signals;	    /* eventfd of PMIx, signalfd */
-	int link;		    /* to the worker; -1 = its end was seen */
-	int worker_fd;		    /* pidfd */
-	pid_t worker;		    /* 0 = it was reaped */
-	int *peers;		    /* pidfds of the other supervisors of this host by rank, or -1 */
-	int ended;		    /* signal by which the launcher ends the job, 0 = none */
-	int64_t ended_ms;	    /* when */
-	int gone;		    /* rank of a peer that is gone, -1 = none */
-	unsigned int sequence;	    /* of exchanges */
-	struct np_buf request;	    /* what the worker asked for */
+	int wake, signals;     /* eventfd of PMIx, signalfd */
+	int link;	       /* to the worker; -1 = its end was seen */
+	int worker_fd;	       /* pidfd */
+	pid_t worker;	       /* 0 = it was reaped */
+	int *peers;	       /* pidfds of the other supervisors of this host by rank, or -1 */
+	int ended;	       /* signal by which the launcher ends the job, 0 = none */
+	int64_t ended_ms;      /* when */
+	int gone;	       /* rank of a peer that is gone, -1 = none */
+	unsigned int sequence; /* of exchanges */
+	struct np_buf request; /* what the worker asked for */
 	struct np_ranks_head *asked; /* NULL = nothing */
-	_Atomic int fence;	    /* state of the one under way */
+	_Atomic int fence;	     /* state of the one under way */
 	/* rank 0 */
 	struct np_pmix_look *looks;	/* by rank */
 	struct np_ranks_board **boards; /* by rank; NULL = none yet */
@@ -46,6 +46,13 @@ int np_ranks_supervise(const struct np_ranks_options *options);
  * peers that are gone, the end of the worker. Requests of the worker stay for the caller:
  * returns true when there is one, or its end. */
 bool np_ranks_pump(struct np_ranks_job *job, int ms);
+
+/* Their end is no news from here on. */
+void np_ranks_forget_peers(struct np_ranks_job *job);
+
+/* Every supervisor that is told to end stays so long; one that goes within half of that
+ * after the first word has gone by itself, before or because of it. */
+#define NP_RANKS_LINGER_MS 800
 
 /* Exchanges over PMIx; waits until @deadline_ms or until the job ends. */
 int np_ranks_meet(struct np_ranks_job *job, bool collect, int64_t deadline_ms, const char *what,

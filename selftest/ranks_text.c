@@ -181,7 +181,8 @@ void np_ranks_text(const struct np_ranks_job *job, const struct np_ranks_verdict
 	findings(verdict, NP_FINDING_SKIP, out);
 	findings(verdict, NP_FINDING_WARN, out);
 	findings(verdict, NP_FINDING_FAIL, out);
-	np_buf_printf(out, "%s: %d ranks on %d hosts, %zu of %zu ways verified in %d trials, %.1f s\n",
+	np_buf_printf(out,
+		      "%s: %d ranks on %d hosts, %zu of %zu ways verified in %d trials, %.1f s\n",
 		      verdict->n_fail ? "not ready" : "ready", job->size, count_hosts(job),
 		      verdict->verified, verdict->pairs, job->options->trials,
 		      (double)(np_now_ms() - job->start_ms) / 1000);

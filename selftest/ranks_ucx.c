@@ -30,9 +30,12 @@ static int ucx_error(ucs_status_t status, const char *doing, struct np_err *err)
 	uint64_t limit;
 
 	if ((np_ucx_log_memlock() || status == UCS_ERR_NO_MEMORY) && np_memlock_limit(&limit)) {
-		(void)np_memlock_error("ranks", doing, limit, err);
-		np_strcpy(err->code, sizeof(err->code), "ranks.memlock");
-		return err->num;
+		np_err_set(err, -ENOMEM, "ranks.memlock",
+			   "UCX could not pin memory while %s: the limit is %llu KiB", doing,
+			   (unsigned long long)limit / 1024);
+		np_err_hint(err, "raise memlock for this user and for the launcher's daemons: "
+				 "[limits] in nodeprep.conf; LimitMEMLOCK=infinity of slurmd");
+		return -ENOMEM;
 	}
 	np_err_set(err, -EIO, "ranks.ucx", "UCX failed while %s: %s%s%s", doing,
 		   ucs_status_string(status), *said ? ": " : "", said);
@@ -125,6 +128,7 @@ int np_ranks_new_buffers(struct np_ranks *ranks, struct np_err *err)
 int np_ranks_ucx_open(struct np_ranks *ranks, struct np_err *err)
 {
 	struct np_ranks_ucx *ucx = calloc(1, sizeof(*ucx));
+	static const char name[] = "ranks";
 	const char *tls = getenv("UCX_TLS");
 	int ret;
 
@@ -137,13 +141,17 @@ int np_ranks_ucx_open(struct np_ranks *ranks, struct np_err *err)
 	ucx->peers = calloc((size_t)ranks->size, sizeof(*ucx->peers));
 	if (!ucx->peers)
 		return np_err_nomem(err);
-	ucx->spec.rung = "ranks";
+	ucx->spec.rung = name;
 	ucx->spec.tls = tls ? tls : "what UCX chose";
 	ucx->spec.mem = &np_ucp_mem_host;
 	ucx->link.spec = &ucx->spec;
 	ucx->link.peer_status = UCS_OK;
 	ucx->link.peer_failed = alive;
 	ucx->link.peer_arg = ranks;
+	/* else the connection to a peer that is cut off holds up those to all others, for minutes;
+	 * what the environment says wins */
+	if (setenv("UCX_TCP_CONN_NB", "y", 0) < 0)
+		return np_err_nomem(err);
 	ranks->board->phase = NP_PHASE_UCX;
 	np_ucx_log_start();
 	np_ranks_quiet(ranks, OPEN_MS);
@@ -165,6 +173,8 @@ static void on_error(void *arg, ucp_ep_h ep, ucs_status_t status)
 
 	(void)ep;
 	peer->status = status;
+	if (ucx->ranks->board->lost < 0 && !ucx->ranks->options->close_endpoints)
+		ucx->ranks->board->lost = (int)(peer - ucx->peers);
 	if (ucx->current >= 0 && &ucx->peers[ucx->current] == peer)
 		ucx->link.peer_status = status;
 }
@@ -423,9 +433,8 @@ static int agree(struct np_ranks *ranks, const struct hello *all, struct np_err 
 
 		if (i == ranks->rank || ranks->ucx->peers[i].cut || (here && there))
 			continue;
-		np_err_set(&why, -EHOSTUNREACH, "ranks.unreachable",
-			   "%s%s%s",
-			   here  ? "its messages arrive, those to it do not" :
+		np_err_set(&why, -EHOSTUNREACH, "ranks.unreachable", "%s%s%s",
+			   here	 ? "its messages arrive, those to it do not" :
 			   there ? "messages to it arrive, its own do not" :
 				   "nothing arrives either way",
 			   status != UCS_OK ? ": " : "",

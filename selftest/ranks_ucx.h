@@ -13,15 +13,15 @@
 struct np_ranks_peer {
 	struct np_ranks_ucx *ucx; /* for the error handler */
 	struct np_buf address;
-	ucp_ep_h ep; /* NULL = none (yet) */
+	ucp_ep_h ep;	     /* NULL = none (yet) */
 	ucs_status_t status; /* of the error handler; UCS_OK = none */
-	bool cut; /* given up: no more messages to it */
+	bool cut;	     /* given up: no more messages to it */
 };
 
 struct np_ranks_ucx {
 	struct np_ucp_spec spec;
 	struct np_ucp_link link; /* to the peer that it is at work with */
-	int current; /* that peer, -1 = none */
+	int current;		 /* that peer, -1 = none */
 	struct np_ranks_peer *peers;
 	int n;
 	char *tx, *rx; /* of one message each */

@@ -11,11 +11,12 @@
 #include "selftest/ranks_odd.h"
 
 void np_ranks_verdict_add(struct np_ranks_verdict *verdict, enum np_ranks_weight weight,
-			  const char *code, const char *target, const char *hint,
-			  const char *fmt, ...)
+			  const char *code, const char *target, const char *hint, const char *fmt,
+			  ...)
 {
 	struct np_ranks_finding *grown =
-		realloc(verdict->v, (verdict->n + 1) * sizeof(*verdict->v)), *new;
+					realloc(verdict->v, (verdict->n + 1) * sizeof(*verdict->v)),
+				*new;
 	va_list args;
 
 	if (!grown) {
@@ -28,8 +29,8 @@ void np_ranks_verdict_add(struct np_ranks_verdict *verdict, enum np_ranks_weight
 	new->weight = weight;
 	np_strcpy(new->code, sizeof(new->code), code);
 	np_strcpy(new->target, sizeof(new->target), target);
-	np_strcpy(new->hint, sizeof(new->hint), hint && *hint ? hint :
-							       "read what all ranks say on stderr");
+	np_strcpy(new->hint, sizeof(new->hint),
+		  hint && *hint ? hint : "read what all ranks say on stderr");
 	va_start(args, fmt);
 	vsnprintf(new->message, sizeof(new->message), fmt, args);
 	va_end(args);
@@ -38,15 +39,18 @@ void np_ranks_verdict_add(struct np_ranks_verdict *verdict, enum np_ranks_weight
 	verdict->n_fail += weight == NP_FINDING_FAIL;
 }
 
+/* Those after which the rank goes on to the end with the others, or at which they arrive too
+ * before long. */
 bool np_ranks_fatal(const struct np_err *err)
 {
-	static const char *const codes[] = { "ranks.died", "ranks.hung",    "ranks.gone",
-					     "ranks.absent", "ranks.version" };
+	static const char *const codes[] = { "ranks.late",	   "ranks.stalled",   "ranks.ended",
+					     "ranks.exchange",	   "ranks.allreduce", "ranks.nccl",
+					     "ranks.reduced_wrong" };
 
 	for (size_t i = 0; i < NP_ARRAY_SIZE(codes); i++)
-		if (err->num < 0 && np_streq(err->code, codes[i]))
-			return true;
-	return false;
+		if (np_streq(err->code, codes[i]))
+			return false;
+	return err->num < 0;
 }
 
 /* ---- what ranks came to ---- */
@@ -54,7 +58,7 @@ bool np_ranks_fatal(const struct np_err *err)
 /* They say no more than that somebody else failed, or was waited for. */
 static bool may_follow(const struct np_err *err)
 {
-	static const char *const codes[] = { "ranks.ended",	    "ranks.exchange", "ranks.stalled",
+	static const char *const codes[] = { "ranks.ended",	"ranks.exchange", "ranks.stalled",
 					     "ranks.allreduce", "ranks.pmix",	  "ranks.late" };
 
 	for (size_t i = 0; i < NP_ARRAY_SIZE(codes); i++)
@@ -75,14 +79,15 @@ static void add_error(const struct np_ranks_job *job, struct np_ranks_verdict *v
 		      const struct np_ranks_board *board)
 {
 	const struct np_err *err = &board->err;
-	int about = board->err_peer >= 0 && board->err_peer < job->size ? board->err_peer :
-									  board->rank;
+	int about =
+		board->err_peer >= 0 && board->err_peer < job->size ? board->err_peer : board->rank;
 	char name[160];
 
 	np_ranks_name(job, about, name);
 	if (!said(verdict, err->code, name))
-		np_ranks_verdict_add(verdict, NP_FINDING_FAIL, err->code[0] ? err->code : "internal.ranks",
-				     name, err->hint, "%s", err->message);
+		np_ranks_verdict_add(verdict, NP_FINDING_FAIL,
+				     err->code[0] ? err->code : "internal", name, err->hint, "%s",
+				     err->message);
 }
 
 /* Those that waited for each other have the path between them to blame. */
@@ -94,6 +99,8 @@ static void add_stall(const struct np_ranks_job *job, struct np_ranks_verdict *v
 
 	if (!np_ranks_wait_is_cause(job->size, waits, rank) || !job->boards[peer])
 		return;
+	if (job->boards[peer]->cells[rank].status > NP_CELL_OK)
+		return; /* the other one had given this way up: its cell says so */
 	np_ranks_name(job, rank, one);
 	np_ranks_name(job, peer, other);
 	if (waits[peer] != rank) {
@@ -107,7 +114,8 @@ static void add_stall(const struct np_ranks_job *job, struct np_ranks_verdict *v
 			     "look at the cables and switches between them, and at filters of "
 			     "packets",
 			     "%s and %s waited for each other in trial %d: the way between them "
-			     "was cut during the run", one, other, job->boards[rank]->trial);
+			     "was cut during the run",
+			     one, other, job->boards[rank]->trial);
 }
 
 static void judge_stalls(const struct np_ranks_job *job, struct np_ranks_verdict *verdict)
@@ -121,8 +129,8 @@ static void judge_stalls(const struct np_ranks_job *job, struct np_ranks_verdict
 	for (int i = 0; i < job->size; i++) {
 		const struct np_ranks_board *board = job->boards[i];
 
-		waits[i] = board && np_streq(board->err.code, "ranks.stalled") ? board->err_peer :
-										 -1;
+		waits[i] =
+			board && np_streq(board->err.code, "ranks.stalled") ? board->err_peer : -1;
 	}
 	for (int i = 0; i < job->size; i++)
 		if (waits[i] >= 0)

@@ -21,21 +21,21 @@ struct np_ranks_verdict {
 	size_t n, n_fail;
 	/* matrices, cell [from * size + to]; 0 = not measured */
 	float *latency_us, *bandwidth_MBps;
-	uint8_t *status; /* enum np_ranks_cell_status, as the receiver saw it */
-	uint8_t *apart;  /* on different hosts */
+	uint8_t *status;	/* enum np_ranks_cell_status, as the receiver saw it */
+	uint8_t *apart;		/* on different hosts */
 	size_t verified, pairs; /* messages' ways: n (n - 1) of them */
 	bool no_memory;
 };
 
 /* job->boards: NULL for ranks that gave none. Returns 0 or -ENOMEM. */
-int np_ranks_verdict_make(const struct np_ranks_job *job, struct np_ranks_verdict *out) np_must_check;
+int np_ranks_verdict_make(const struct np_ranks_job *job,
+			  struct np_ranks_verdict *out) np_must_check;
 void np_ranks_verdict_done(struct np_ranks_verdict *verdict);
 
 /* Adds one; @hint may be NULL. */
 void np_ranks_verdict_add(struct np_ranks_verdict *verdict, enum np_ranks_weight weight,
-			  const char *code, const char *target, const char *hint,
-			  const char *fmt, ...)
-	__attribute__((format(printf, 6, 7)));
+			  const char *code, const char *target, const char *hint, const char *fmt,
+			  ...) __attribute__((format(printf, 6, 7)));
 
 /* ---- the parts of it ---- */
 void np_ranks_judge_errors(const struct np_ranks_job *job, struct np_ranks_verdict *verdict);

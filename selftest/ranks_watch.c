@@ -21,8 +21,10 @@
 
 /* A worker gives a sign of life four times a second while it waits. */
 #define SILENT_MS 5000
+/* A process that has closed its socket is at its end; drivers may hold it up there. */
+#define ENDS_WITHIN_MS 5000
 /* How long after its deadline it may take to write down what it knows. */
-#define LATE_MS	  1000
+#define LATE_MS 1000
 
 /* ---- the worker's beginning ---- */
 
@@ -59,8 +61,7 @@ int np_ranks_start_worker(struct np_ranks_job *job, struct np_err *err)
 	int link[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link) < 0)
-		return np_err_set(err, -errno, "", "no socket for the worker: %s",
-				  strerror(errno));
+		return np_err_set(err, -errno, "", "no socket for the worker: %s", strerror(errno));
 	job->board->tick_ms = np_now_ms();
 	job->worker = fork();
 	if (job->worker < 0) {
@@ -98,7 +99,7 @@ static int share(struct np_ranks_job *job, const struct np_ranks_head *head,
 	char key[64];
 	int ret;
 
-	snprintf(key, sizeof(key), "nodeprep.%u", job->sequence++);
+	snprintf(key, sizeof(key), "nodeprep-%u", job->sequence++);
 	ret = np_pmix_put(key, mine->len ? mine->data : "", mine->len, err);
 	if (ret == 0)
 		ret = np_ranks_meet(job, true, job->worker_deadline_ms, head->what, err);
@@ -244,47 +245,64 @@ static void late(struct np_ranks_job *job)
 	np_err_hint(&job->board->err, "allow more time with --timeout");
 }
 
-/* Rank 0 may not come to tell it: the launcher's daemons answer nobody while they end a job. */
-static void tell_trouble(const struct np_ranks_job *job)
+/* What may have been the reason shows within this; and a worker that ends sooner breaks the
+ * endpoints of others, who would take it for the culprit. */
+#define SETTLE_MS 300
+
+static void settle(struct np_ranks_job *job)
 {
-	const struct np_ranks_board *board = job->board;
-	const struct np_ranks_note *note = &board->notes[0];
+	int64_t until = np_now_ms() + ENDS_WITHIN_MS / 2;
+
+	/* a peer is gone: the launcher is about to end the job */
+	while (!job->ended && np_now_ms() < until)
+		np_ranks_pump(job, 50);
+	while (np_now_ms() < job->ended_ms + SETTLE_MS)
+		np_sleep_ms(20);
+}
+
+/* Rank 0 may not come to tell it: the launcher's daemons answer nobody while they end a job. */
+static void blame(struct np_ranks_job *job, int peer)
+{
 	char own[160], other[160];
 
-	if (board->n_notes == 0 || note->peer < 0 || note->peer >= job->size)
-		return;
-	np_error("%s lost %s: %s", np_ranks_name(job, job->rank, own),
-		 np_ranks_name(job, note->peer, other), note->message);
+	job->board->err_peer = peer;
+	np_err_set(&job->board->err, -EPIPE, "ranks.gone", "%s is gone",
+		   np_ranks_name(job, peer, other));
+	np_err_hint(&job->board->err, "read the launcher's message, and the host's kernel log");
+	if (job->gone < 0) /* else it was said */
+		np_error("%s is gone: %s lost its connection before the launcher ended the job",
+			 other, np_ranks_name(job, job->rank, own));
 }
 
 /* The job is over for a reason that is not this rank's. */
 static void cut(struct np_ranks_job *job)
 {
 	struct np_ranks_board *board = job->board;
-	char name[160];
+	int lost;
 
-	if (job->ended && job->gone < 0)
-		tell_trouble(job);
+	if (job->gone >= 0)
+		blame(job, job->gone);
+	if (job->ended || job->gone >= 0)
+		settle(job);
+	lost = board->lost;
 	if (board->finished)
 		return;
-	board->err_peer = job->gone;
-	if (job->gone >= 0) {
-		np_err_set(&board->err, -EPIPE, "ranks.gone", "%s is gone",
-			   np_ranks_name(job, job->gone, name));
-		np_err_hint(&board->err, "read the launcher's message, and the host's kernel log");
+	if (job->gone >= 0)
+		return;
+	if (job->ended && lost >= 0 && lost < job->size) {
+		blame(job, lost);
 		return;
 	}
+	board->err_peer = -1;
 	if (job->ended)
 		np_err_set(&board->err, -EINTR, "ranks.ended",
 			   "the launcher ended the job (signal %d)", job->ended);
 	else
 		np_err_set(&board->err, -EINTR, "ranks.ended",
 			   "another rank failed before this one was done");
-	np_err_hint(&board->err, "read the messages of the launcher and of the other ranks on stderr");
+	np_err_hint(&board->err,
+		    "read the messages of the launcher and of the other ranks on stderr");
 }
-
-/* A process that has closed its socket is at its end; drivers may hold it up there. */
-#define ENDS_WITHIN_MS 5000
 
 static void await_end(struct np_ranks_job *job)
 {

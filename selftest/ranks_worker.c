@@ -122,6 +122,7 @@ uint64_t np_ranks_rss_kb(void)
 
 static int work(struct np_ranks *ranks, struct np_err *err)
 {
+	struct np_err ignored;
 	int ret = np_ranks_ucx_open(ranks, err);
 
 	ranks->board->open_kb = np_ranks_rss_kb();
@@ -130,11 +131,16 @@ static int work(struct np_ranks *ranks, struct np_err *err)
 	ranks->board->connected_kb = np_ranks_rss_kb();
 	if (ret == 0)
 		ret = np_ranks_all_rounds(ranks, err);
-	if (ret == 0)
-		ret = allreduce(ranks, err);
-	if (ranks->progress)
-		np_ranks_flush(ranks);
-	return ret;
+	if (ret < 0)
+		return ret;
+	ret = allreduce(ranks, err);
+	np_ranks_flush(ranks);
+	/* who goes first would break the endpoints of those still at work */
+	if (np_ranks_fence(ranks, "the end of the tests", &ignored) == 0)
+		ranks->board->passed_all = 1;
+	else if (ret == 0)
+		*err = ignored;
+	return ret == 0 ? err->num : ret;
 }
 
 void np_ranks_work(struct np_ranks *ranks)

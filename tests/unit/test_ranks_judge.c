@@ -284,16 +284,11 @@ static void assignments(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_slow),
-		cmocka_unit_test(one_pair),
-		cmocka_unit_test(one_node),
-		cmocka_unit_test(sender_and_a_pair_beside),
-		cmocka_unit_test(one_of_three),
-		cmocka_unit_test(unmeasured),
-		cmocka_unit_test(who_waits_for_whom),
-		cmocka_unit_test(odd_ranks),
-		cmocka_unit_test(majority),
-		cmocka_unit_test(cards_as_text),
+		cmocka_unit_test(nothing_slow),	      cmocka_unit_test(one_pair),
+		cmocka_unit_test(one_node),	      cmocka_unit_test(sender_and_a_pair_beside),
+		cmocka_unit_test(one_of_three),	      cmocka_unit_test(unmeasured),
+		cmocka_unit_test(who_waits_for_whom), cmocka_unit_test(odd_ranks),
+		cmocka_unit_test(majority),	      cmocka_unit_test(cards_as_text),
 		cmocka_unit_test(assignments),
 	};
 
