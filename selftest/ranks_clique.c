@@ -151,6 +151,7 @@ int np_clique_open(struct np_clique *c, struct np_err *err)
 			result = NP_NCCL_IN_PROGRESS;
 		return np_clique_await(c, result, doing, err);
 	}
+	c->blocks = true;
 	/* it cannot be asked while it works: who watches us ends it at the deadline */
 	np_ranks_quiet(ranks, (int)(ranks->deadline_ms - np_now_ms()));
 	result = c->nccl.init_rank(&c->comm, ranks->size, start.id, ranks->rank);

@@ -21,6 +21,7 @@ struct np_clique {
 	bool has_context;
 	struct np_nccl nccl;
 	np_nccl_comm comm;
+	bool blocks; /* NCCL before 2.14: a call returns when it pleases */
 	np_cu_ptr send, receive;
 	np_cu_stream stream;
 	float *host; /* of the largest size */

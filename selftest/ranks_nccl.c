@@ -19,7 +19,8 @@
  */
 
 static const uint64_t sizes[] = { 8, 4096, 65536, 1048576, 8388608, 67108864 };
-#define SIZE_MOST 67108864u
+#define SIZE_MOST  67108864u
+#define SIZE_SMALL 65536u
 _Static_assert(NP_ARRAY_SIZE(sizes) <= NP_RANKS_SIZES_MAX, "too many sizes");
 
 #define WARM_UP	    2u
@@ -129,12 +130,17 @@ static int sums(struct np_clique *c, size_t count, int type, size_t times, const
 {
 	int ret = 0;
 
-	for (size_t i = 0; i < times && ret == 0; i++)
-		ret = np_clique_await(c,
-				      c->nccl.all_reduce((void *)(uintptr_t)c->send,
-							 (void *)(uintptr_t)c->receive, count, type,
-							 NP_NCCL_SUM, c->comm, c->stream),
-				      doing, err);
+	for (size_t i = 0; i < times && ret == 0; i++) {
+		np_nccl_result result;
+
+		if (c->blocks)
+			np_clique_quiet(c);
+		result = c->nccl.all_reduce((void *)(uintptr_t)c->send,
+					    (void *)(uintptr_t)c->receive, count, type, NP_NCCL_SUM,
+					    c->comm, c->stream);
+		np_ranks_quiet(c->ranks, 0);
+		ret = np_clique_await(c, result, doing, err);
+	}
 	return ret < 0 ? ret : finish(c, doing, err);
 }
 
@@ -218,7 +224,8 @@ static int agree(struct np_clique *c, size_t which, double us, struct pace *pace
 	pace->times = us > ROUND_US ? 1 : (uint32_t)(ROUND_US / (us + 1));
 	if (pace->times > ITERATIONS)
 		pace->times = ITERATIONS;
-	if (which + 1 < NP_ARRAY_SIZE(sizes))
+	/* what is small takes as long as what is a little larger */
+	if (which + 1 < NP_ARRAY_SIZE(sizes) && sizes[which] >= SIZE_SMALL)
 		next = us * (double)sizes[which + 1] / (double)sizes[which] *
 		       (WARM_UP + ROUNDS + 1);
 	pace->next = next < left_us / 2;
