@@ -141,7 +141,7 @@ def test_a_worker_that_hangs(cluster):
     address = cluster.address(2)
     cluster.test("--trials", "1", rc=0)
     cluster.running[3].send_signal(signal.SIGSTOP)
-    done = cluster.test(rc=1, timeout=6)
+    done = cluster.test(rc=1, timeout=20)
     status, text = verdicts(done)["environment"]
     assert status == "fail" and text.startswith("%s (host " % address) and "did not answer" in text
     assert "dask" not in verdicts(done)
