@@ -24,10 +24,10 @@ DEPS_UNPACK_CLOUD_INIT := cloud-init python3-configobj python3-jsonpatch python3
 DEPS_TEST += ansible-core jq python3-apt
 # the launcher of tests/cli/test_ranks.py, without the compilers that it recommends
 DEPS_TEST += openmpi-bin
-# Slurm, for tests/cli/test_ranks_slurm.py: its packages start services and name this machine a
-# node, so that they are unpacked only
-DEPS_TEST += libmunge2 libhwloc15 libpmix2
-DEPS_UNPACK_SLURM := slurmd slurmctld slurm-client slurm-wlm-basic-plugins
+# Slurm, for tests/cli/test_ranks_slurm.py and test_slurm.py: its packages start services and name
+# this machine a node, so that they are unpacked only; its PMIx is that of openmpi-bin
+DEPS_TEST += libmunge2 libhwloc15 libpmix2 liblz4-1 libnuma1
+DEPS_UNPACK_SLURM := slurmctld slurmd slurm-client slurm-wlm-basic-plugins slurm-wlm-plugins munge libmunge2 libslurm38
 DEPS_LINT := clang-format clang-tidy cppcheck shellcheck codespell mandoc pyflakes3 ansible-lint
 DEPS_FUZZ := clang libclang-rt-14-dev libcmocka-dev
 # only `make vm-test` and `make demo-vm` install these
