@@ -272,7 +272,7 @@ UNITS := $(wildcard etc/systemd/*.service etc/systemd/*.timer etc/systemd/*.path
 UDEV_RULES := $(wildcard etc/udev/*.rules)
 MAN_SELFTEST := $(wildcard docs/man/nodeprep-ranks.[1-8] docs/man/nodeprep-selftest.[1-8])
 MAN_AGENT := docs/man/nodeprep.8 docs/man/nodeprep.conf.5 docs/man/nodeprep-codes.7
-DOCS := README.md NEWS SECURITY.md docs/from-the-guide.md docs/deploy.md
+DOCS := README.md NEWS SECURITY.md docs/from-the-guide.md docs/deploy.md docs/is-my-cluster-ready.md
 
 install_man = for page in $(1); do \
 		install -D -m 0644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page\#\#*.}/$${page\#\#*/} || exit 1; \
