@@ -66,6 +66,8 @@ INIH_LIBS = $(call pc_libs,inih)
 UCX_CFLAGS = $(call pc_cflags,ucx)
 UCX_LIBS = $(call pc_libs,ucx)
 VERBS_LIBS = $(call pc_libs,libibverbs)
+PMIX_CFLAGS = $(call pc_cflags,pmix)
+PMIX_LIBS = $(call pc_libs,pmix)
 CMOCKA_LIBS = $(call pc_libs,cmocka)
 
 rooms := base netlink ibmad modules agent selftest
@@ -76,9 +78,11 @@ AGENT_OBJ := $(filter-out %/main.o,$(call obj,agent))
 LIB_OBJ := $(call obj,base) $(call obj,netlink) $(call obj,ibmad) $(call obj,modules)
 # what nodeprep itself needs of the lower rooms: it sends no MAD
 AGENT_LIB_OBJ := $(filter-out $(BUILD)/obj/ibmad/smp.o,$(LIB_OBJ))
-SELFTEST_OBJ := $(filter-out %/main.o,$(call obj,selftest))
+# ranks*.c are nodeprep-ranks; only ranks_pmix.c speaks PMIx
+RANKS_OBJ := $(filter $(BUILD)/obj/selftest/ranks%,$(call obj,selftest))
+SELFTEST_OBJ := $(filter-out %/main.o $(RANKS_OBJ),$(call obj,selftest))
 
-PROGRAMS := $(BUILD)/nodeprep $(BUILD)/nodeprep-selftest
+PROGRAMS := $(BUILD)/nodeprep $(BUILD)/nodeprep-selftest $(BUILD)/nodeprep-ranks
 COMPLETION := $(addprefix $(BUILD)/completion/,nodeprep.bash _nodeprep nodeprep.fish)
 
 .DEFAULT_GOAL := all
@@ -108,7 +112,13 @@ $(COMPLETION): $(BUILD)/completion/%: etc/completion/%.in $(BUILD)/completion/ge
 	$(say) GEN $@
 	$(Q)$(BUILD)/completion/generate <$< >$@.new && mv $@.new $@
 
+$(BUILD)/nodeprep-ranks: $(RANKS_OBJ) $(SELFTEST_OBJ) \
+		$(call obj,base) $(call obj,ibmad) $(call obj,modules)
+	$(say) LINK $@
+	$(Q)$(CC) $(LDOPT) $(LDFLAGS) -o $@ $^ $(PMIX_LIBS) $(UCX_LIBS) $(VERBS_LIBS) $(UMAD_LIBS) $(JANSSON_LIBS) -ldl -lpthread -lm
+
 $(BUILD)/obj/netlink/%.o: NP_CPPFLAGS += $(NL_CFLAGS)
+$(BUILD)/obj/selftest/ranks_pmix.o: NP_CPPFLAGS += $(PMIX_CFLAGS)
 $(BUILD)/obj/selftest/%.o: NP_CPPFLAGS += $(UCX_CFLAGS)
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags
@@ -133,6 +143,12 @@ $(BUILD)/unit/test_selftest_%: $(BUILD)/obj/tests/unit/test_selftest_%.o $(SELFT
 	$(say) LINK $@
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDOPT) $(LDFLAGS) -o $@ $^ $(UCX_LIBS) $(VERBS_LIBS) $(UMAD_LIBS) $(JANSSON_LIBS) $(CMOCKA_LIBS) -ldl -lpthread -lm
+
+$(BUILD)/unit/test_ranks_%: $(BUILD)/obj/tests/unit/test_ranks_%.o $(filter-out %/ranks_main.o,$(RANKS_OBJ)) \
+		$(SELFTEST_OBJ) $(call obj,base) $(call obj,ibmad) $(call obj,modules)
+	$(say) LINK $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDOPT) $(LDFLAGS) -o $@ $^ $(PMIX_LIBS) $(UCX_LIBS) $(VERBS_LIBS) $(UMAD_LIBS) $(JANSSON_LIBS) $(CMOCKA_LIBS) -ldl -lpthread -lm
 
 $(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $(AGENT_OBJ) $(LIB_OBJ)
 	$(say) LINK $@
@@ -208,6 +224,7 @@ test: deps
 	$(Q)packaging/unpack-debs $(BUILD)/opensm $(DEPS_UNPACK)
 	$(Q)packaging/unpack-debs $(BUILD)/modules $(DEPS_UNPACK_MODULES)
 	$(Q)packaging/unpack-debs $(BUILD)/cloud-init $(DEPS_UNPACK_CLOUD_INIT)
+	$(Q)packaging/unpack-debs $(BUILD)/slurm $(DEPS_UNPACK_SLURM)
 	$(Q)$(MAKE) all asan
 	$(Q)$(MAKE) SANITIZE=1 BUILD=$(BUILD)/asan unit-programs
 	$(Q)tests/run $(BUILD)
@@ -227,6 +244,7 @@ TIDY := $(patsubst %.c,$(BUILD)/tidy/%.ok,$(foreach room,$(rooms) tests/unit,$(c
 lint-tidy: $(TIDY)
 $(BUILD)/tidy/netlink/%.ok: NP_CPPFLAGS += $(NL_CFLAGS)
 $(BUILD)/tidy/selftest/%.ok: NP_CPPFLAGS += $(UCX_CFLAGS)
+$(BUILD)/tidy/selftest/ranks_pmix.ok: NP_CPPFLAGS += $(PMIX_CFLAGS)
 $(BUILD)/tidy/tests/%.ok: NP_CPPFLAGS += $(NL_CFLAGS) $(UCX_CFLAGS)
 $(filter $(BUILD)/tidy/tests/%,$(TIDY)): tests/unit/.clang-tidy
 $(BUILD)/tidy/%.ok: %.c .clang-tidy
@@ -253,8 +271,8 @@ bench: deps
 UNITS := $(wildcard etc/systemd/*.service etc/systemd/*.timer etc/systemd/*.path)
 UDEV_RULES := $(wildcard etc/udev/*.rules)
 MAN_SELFTEST := $(wildcard docs/man/nodeprep-ranks.[1-8] docs/man/nodeprep-selftest.[1-8])
-MAN_AGENT := $(filter-out $(MAN_SELFTEST),$(wildcard docs/man/*.[1-8]))
-DOCS := README.md NEWS SECURITY.md docs/from-the-guide.md docs/deploy.md
+MAN_AGENT := docs/man/nodeprep.8 docs/man/nodeprep.conf.5 docs/man/nodeprep-codes.7
+DOCS := README.md NEWS SECURITY.md docs/from-the-guide.md docs/deploy.md docs/is-my-cluster-ready.md
 
 install_man = for page in $(1); do \
 		install -D -m 0644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page\#\#*.}/$${page\#\#*/} || exit 1; \
@@ -267,6 +285,10 @@ install-agent: all
 		$(DESTDIR)$(PREFIX)/share/nodeprep $(DESTDIR)$(DOCDIR)/examples $(DESTDIR)$(SYSCONFDIR)/nodeprep/conf.d
 	install -m 0755 $(BUILD)/nodeprep $(DESTDIR)$(PREFIX)/sbin/nodeprep
 	install -m 0755 packaging/dask/nodeprep-dask $(DESTDIR)$(LIBEXECDIR)/nodeprep/
+	install -D -m 0755 packaging/dask/cluster-test $(DESTDIR)$(LIBEXECDIR)/nodeprep/dask/cluster-test
+	install -m 0644 packaging/dask/cluster_worker.py $(DESTDIR)$(LIBEXECDIR)/nodeprep/dask/cluster_worker.py
+	install -D -m 0755 packaging/slurm/health-check $(DESTDIR)$(LIBEXECDIR)/nodeprep/slurm/health-check
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/nodeprep/slurm packaging/slurm/ranks.sbatch packaging/slurm/check.sbatch
 	for script in post-install unattended; do \
 		sed 's,/usr/libexec/,$(LIBEXECDIR)/,;s,=/usr/sbin/,=$(PREFIX)/sbin/,' packaging/hook/$$script \
 			>$(DESTDIR)$(LIBEXECDIR)/nodeprep/$$script && \
@@ -292,11 +314,9 @@ install-agent: all
 
 # all that links UCX and verbs
 install-selftest: all
-	install -d $(DESTDIR)$(LIBEXECDIR)/nodeprep
+	install -d $(DESTDIR)$(LIBEXECDIR)/nodeprep $(DESTDIR)$(PREFIX)/bin
 	install -m 0755 $(BUILD)/nodeprep-selftest $(DESTDIR)$(LIBEXECDIR)/nodeprep/nodeprep-selftest
-	if [ -e $(BUILD)/nodeprep-ranks ]; then \
-		install -m 0755 $(BUILD)/nodeprep-ranks $(DESTDIR)$(LIBEXECDIR)/nodeprep/nodeprep-ranks; \
-	fi
+	install -m 0755 $(BUILD)/nodeprep-ranks $(DESTDIR)$(PREFIX)/bin/nodeprep-ranks
 	$(call install_man,$(MAN_SELFTEST))
 
 # ---- packages, in $(BUILD)/packages; the same bytes each time ----
@@ -318,7 +338,7 @@ include tests/vm/vm.mk
 
 help:
 	@sed -n 's/^## //p' Makefile tests/vm/vm.mk
-## make          build/nodeprep and build/nodeprep-selftest
+## make          build/nodeprep, build/nodeprep-selftest and build/nodeprep-ranks
 ## make deps     install the Debian packages that building and testing need
 ## make demo     set everything up and show the main job on a simulated node
 ## make test     set everything up and run every test that needs no hardware

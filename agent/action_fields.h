@@ -8,7 +8,8 @@
 
 /* Members of an action's JSON object (action_json.c). What is encoded here is read back the
  * same. encode: new reference, NULL when out of memory. decode: 0, -ENOMEM, or -EINVAL for what
- * cannot have been written here; outputs are untouched then, but for those of text. Bytes are json_text.h's. */
+ * cannot have been written here; outputs are untouched then, but for those of text. Bytes are
+ * json_text.h's. */
 
 /* A name from outside: a string, where that is not UTF-8 its bytes in hex, or null. Decoding:
  * *out is new, and stays NULL for null or no member. */

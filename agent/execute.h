@@ -34,8 +34,8 @@ bool np_sweep(const struct np_actions *actions, struct np_now *now);
 
 /*
  * Takes every action back that is in effect, last first, and marks it undone; one that failed
- * stays failed. Goes on past what cannot be undone, or swept away, which is marked done. A loaded module stays.
- * Returns how many could not; the first reason is in @err.
+ * stays failed. Goes on past what cannot be undone, or swept away, which is marked done. A loaded
+ * module stays. Returns how many could not; the first reason is in @err.
  */
 size_t np_rollback(struct np_netlink *nl, struct np_actions *actions, struct np_err *err);
 

@@ -65,8 +65,8 @@ int np_file_mkdirs(const char *path, struct np_err *err) np_must_check;
 
 /* Removes temporary files of np_file_replace_at left in @dirfd by a killed run:
  * those for @name alone, regular, and owned by the caller, or of any owner where nobody else
- * can write to the folder (it may have given one away). Returns how many, or the negative errno of one
- * that could not be removed. */
+ * can write to the folder (it may have given one away). Returns how many, or the negative errno of
+ * one that could not be removed. */
 int np_file_sweep_temp(int dirfd, const char *name);
 
 #endif

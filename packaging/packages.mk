@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # The Debian 12 packages that building, testing and linting need; `make deps`.
-DEPS_BUILD := gcc libc6-dev pkg-config libnl-3-dev libibumad-dev libjansson-dev libinih-dev libkmod-dev libucx-dev libibverbs-dev
+DEPS_BUILD := gcc libc6-dev pkg-config libnl-3-dev libibumad-dev libjansson-dev libinih-dev libkmod-dev libucx-dev libibverbs-dev libpmix-dev
 DEPS_TEST := python3 python3-pytest python3-pytest-xdist python3-jsonschema libcmocka-dev iproute2 \
 	infiniband-diags ucx-utils net-tools kmod strace time procps util-linux dash bash zsh tcsh fish busybox
 # the fabric of tests/cli/test_selftest_umad.py; ibsim-utils starts no service, opensm would, so
@@ -22,6 +22,12 @@ DEPS_UNPACK_CLOUD_INIT := cloud-init python3-configobj python3-jsonpatch python3
 	python3-serial python3-oauthlib python3-jinja2 python3-markupsafe
 # for tests/cli/test_ansible*.py, python3-apt for its task apt; the package ansible is not needed
 DEPS_TEST += ansible-core jq python3-apt
+# the launcher of tests/cli/test_ranks.py, without the compilers that it recommends
+DEPS_TEST += openmpi-bin
+# Slurm, for tests/cli/test_ranks_slurm.py and test_slurm.py: its packages start services and name
+# this machine a node, so that they are unpacked only; its PMIx is that of openmpi-bin
+DEPS_TEST += libmunge2 libhwloc15 libpmix2 liblz4-1 libnuma1
+DEPS_UNPACK_SLURM := slurmctld slurmd slurm-client slurm-wlm-basic-plugins slurm-wlm-plugins munge libmunge2 libslurm38
 DEPS_LINT := clang-format clang-tidy cppcheck shellcheck codespell mandoc pyflakes3 ansible-lint
 DEPS_FUZZ := clang libclang-rt-14-dev libcmocka-dev
 # only `make vm-test` and `make demo-vm` install these

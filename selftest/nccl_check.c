@@ -7,12 +7,22 @@
  * become vector instructions. */
 #define GOLDEN 2654435769u
 
-static inline uint32_t element(uint32_t start, size_t i)
+static inline uint32_t element(uint32_t start, size_t i, unsigned int shift)
 {
 	uint32_t x = (start + (uint32_t)i) * GOLDEN;
 
 	x ^= x >> 15;
-	return x * GOLDEN >> 16;
+	return x * GOLDEN >> shift;
+}
+
+/* 16 bits of 32 for up to 256 ranks, one less for each doubling. */
+static unsigned int shift_of(size_t ranks)
+{
+	unsigned int shift = 16;
+
+	while (shift < 31 && ranks > (size_t)1 << (shift - 8))
+		shift++;
+	return shift;
 }
 
 static inline uint32_t start_of(uint64_t seed, size_t rank)
@@ -20,17 +30,20 @@ static inline uint32_t start_of(uint64_t seed, size_t rank)
 	return (uint32_t)(seed ^ seed >> 32) + (uint32_t)rank * 0x85ebca6bu;
 }
 
-void np_nccl_fill(float *out, size_t n, uint64_t seed, size_t rank)
+void np_nccl_fill(float *out, size_t n, uint64_t seed, size_t rank, size_t ranks)
 {
 	uint32_t start = start_of(seed, rank);
+	unsigned int shift = shift_of(ranks);
 
 	for (size_t i = 0; i < n; i++)
-		out[i] = (float)(int32_t)element(start, i);
+		out[i] = (float)(int32_t)element(start, i, shift);
 }
 
 bool np_nccl_check(const float *sums, size_t n, uint64_t seed, size_t ranks,
 		   struct np_nccl_diff *diff)
 {
+	unsigned int shift = shift_of(ranks);
+
 	for (size_t at = 0; at < n; at += BLOCK) {
 		size_t len = n - at < BLOCK ? n - at : BLOCK;
 		uint32_t expected[BLOCK] = { 0 };
@@ -40,7 +53,7 @@ bool np_nccl_check(const float *sums, size_t n, uint64_t seed, size_t ranks,
 
 			/* cppcheck-suppress knownConditionTrueFalse ; len is never 0 */
 			for (size_t i = 0; i < len; i++)
-				expected[i] += element(start, at + i);
+				expected[i] += element(start, at + i, shift);
 		}
 		/* cppcheck-suppress knownConditionTrueFalse */
 		for (size_t i = 0; i < len; i++) {

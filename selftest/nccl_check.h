@@ -7,13 +7,13 @@
 #include <stdint.h>
 
 /*
- * Input of an all-reduce and its right answer. The elements are whole numbers below
- * 65536, so that the sum of up to 256 of them is exact in float32, in whatever order
- * they are added.
+ * Input of an all-reduce and its right answer. The elements are whole numbers whose sum over
+ * all @ranks stays below 2^24: below 65536 for up to 256 ranks, the fewer bits the more ranks.
+ * So every sum is exact in float32, in whatever order it is made.
  */
 
-/* The @n elements that rank @rank puts in. */
-void np_nccl_fill(float *out, size_t n, uint64_t seed, size_t rank);
+/* The @n elements that rank @rank of @ranks puts in. */
+void np_nccl_fill(float *out, size_t n, uint64_t seed, size_t rank, size_t ranks);
 
 struct np_nccl_diff {
 	size_t element; /* first one that differs */

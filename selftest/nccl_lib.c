@@ -71,7 +71,9 @@ int np_nccl_open(struct np_nccl *nccl, struct np_err *err)
 	if (!nccl->member) \
 		missing = symbol;
 	NP_NCCL_FUNCTIONS(NEED)
+	NP_NCCL_RANKS(NEED)
 	NP_NCCL_SINCE_2_4(TAKE)
+	NP_NCCL_SINCE_2_14(TAKE)
 #undef NEED
 #undef TAKE
 	/* NOLINTEND(bugprone-macro-parentheses) */

@@ -161,7 +161,7 @@ static int fill(struct group *g, uint64_t size, struct np_err *err)
 
 		ret = cuda_failed(g, rank, cuda->set_current(rank->context),
 				  "making the context current", err);
-		np_nccl_fill(g->host, size / sizeof(float), g->seed, i);
+		np_nccl_fill(g->host, size / sizeof(float), g->seed, i, g->n);
 		if (ret == 0)
 			ret = cuda_failed(g, rank, cuda->copy_in(rank->send, g->host, size),
 					  "copying to the GPU", err);

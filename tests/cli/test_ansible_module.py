@@ -184,7 +184,7 @@ def test_the_deadline_ends_a_run_which_takes_itself_back(fresh):
 
 def test_a_draft_is_read_with_the_files_that_are_there(fresh):
     fresh.on("n1", "sh", "-c", "mkdir -p /etc/nodeprep/conf.d && cd /etc/nodeprep && "
-             "printf '[netdev ib0]\\naddress = 10.0.0.60/24\\n' >nodeprep.conf && printf '[ports]\\nwait = 0\\n' >conf.d/10.conf")
+             "printf '[netdev ib0]\\naddress = 10.0.0.60/24\\n' >conf.d/10.conf && printf '[ports]\\nwait = 0\\n' >nodeprep.conf")
     before = fresh.state("n1")
     # alone it would lack the address
     draft = "# ours\n[netdev ib0]\nexclusive = yes\n"

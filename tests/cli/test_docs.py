@@ -17,7 +17,8 @@ ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), os.pardir, os.pa
 BUILD = os.environ.get("NODEPREP_BUILD", os.path.join(ROOT, "build"))
 NODEPREP = os.path.join(BUILD, "nodeprep")
 MAN = os.path.join(ROOT, "docs", "man")
-PAGES = {"nodeprep.8": "man8", "nodeprep.conf.5": "man5", "nodeprep-codes.7": "man7"}
+PAGES = {"nodeprep.8": "man8", "nodeprep.conf.5": "man5", "nodeprep-codes.7": "man7",
+         "nodeprep-ranks.1": "man1"}
 SIM = os.path.join(ROOT, "tests", "sim")
 VERBS = ("apply", "plan", "check", "selftest", "show", "revert", "confirm")
 
@@ -138,7 +139,9 @@ def test_check_ids_are_in_the_schema():
     ids = set()
     for path in SOURCES:
         with open(path, encoding="utf-8") as file:
-            ids |= set(re.findall(r'np_checks_add\(\s*[^,]+,\s*"(\w+)"', file.read()))
+            text = file.read()
+        ids |= set(re.findall(r'np_checks_add\(\s*[^,]+,\s*"(\w+)"', text))
+        ids |= set(re.findall(r'json_pack\([^;]*"id", "(\w+)"', text))
     schema = json.loads(read("docs", "nodeprep.schema.json"))
     assert set(schema["definitions"]["check"]["properties"]["id"]["enum"]) == ids
 
@@ -189,6 +192,17 @@ def test_each_option_stands_in_the_synopsis_or_is_one_of_all_verbs():
     synopsis = set(re.findall(r"Fl -([a-z-]+)", page[page.index(".Sh SYNOPSIS"):
                                                       page.index(".Sh DESCRIPTION")]))
     assert synopsis == set(all_options()) - set(help_options())
+
+
+def test_options_of_ranks_are_in_its_page():
+    shown = run(os.path.join(BUILD, "nodeprep-ranks"), "--help").stdout
+    page = read("docs", "man", "nodeprep-ranks.1")
+    named = set(re.findall(r"^  (--[a-z-]+)", shown, re.M)) | {"--help"}
+    items = re.findall(r"^\.It (Fl .*)$", page, re.M)
+    listed = {"-" + word for item in items for word in re.findall(r"Fl (-[a-z-]+)", item)}
+    assert named == listed
+    synopsis = page[page.index(".Sh SYNOPSIS"):page.index(".Sh DESCRIPTION")]
+    assert {"-" + word for word in re.findall(r"Fl (-[a-z-]+)", synopsis)} == named
 
 
 def test_arguments_of_options_are_the_same():

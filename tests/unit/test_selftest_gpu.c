@@ -62,7 +62,7 @@ static void sums_are_compared(void **state)
 	assert_non_null(sum);
 	assert_non_null(one);
 	for (size_t rank = 0; rank < RANKS; rank++) {
-		np_nccl_fill(one, N, 42, rank);
+		np_nccl_fill(one, N, 42, rank, RANKS);
 		for (size_t i = 0; i < N; i++)
 			sum[i] += one[i];
 	}
@@ -91,15 +91,51 @@ static void inputs_differ(void **state)
 	size_t same_rank = 0, same_seed = 0;
 
 	(void)state;
-	np_nccl_fill(a, 256, 7, 0);
-	np_nccl_fill(b, 256, 7, 1);
-	np_nccl_fill(c, 256, 8, 0);
+	np_nccl_fill(a, 256, 7, 0, 2);
+	np_nccl_fill(b, 256, 7, 1, 2);
+	np_nccl_fill(c, 256, 8, 0, 2);
 	for (size_t i = 0; i < 256; i++) {
 		assert_true(a[i] >= 0 && a[i] < 65536 && a[i] == floorf(a[i]));
 		same_rank += a[i] == b[i];
 		same_seed += a[i] == c[i];
 	}
 	assert_true(same_rank < 8 && same_seed < 8);
+}
+
+/* However many ranks there are, and in whatever order they are added. */
+static void sums_of_many_ranks_are_exact(void **state)
+{
+	enum { N = 64 };
+	static const size_t many[] = { 256, 257, 1000, 4096, 20000 };
+	float up[N], down[N], one[N];
+	struct np_nccl_diff diff;
+
+	(void)state;
+	for (size_t m = 0; m < NP_ARRAY_SIZE(many); m++) {
+		size_t ranks = many[m];
+		float most = 0;
+
+		memset(up, 0, sizeof(up));
+		memset(down, 0, sizeof(down));
+		for (size_t rank = 0; rank < ranks; rank++) {
+			np_nccl_fill(one, N, 42, rank, ranks);
+			for (size_t i = 0; i < N; i++) {
+				up[i] += one[i];
+				most = one[i] > most ? one[i] : most;
+			}
+			np_nccl_fill(one, N, 42, ranks - 1 - rank, ranks);
+			for (size_t i = 0; i < N; i++)
+				down[i] += one[i];
+		}
+		assert_memory_equal(up, down, sizeof(up));
+		assert_true(np_nccl_check(up, N, 42, ranks, &diff));
+		/* as many bits as there is room for */
+		assert_true(most * (float)ranks <= 16777216.0f);
+		assert_true(most * (float)ranks > 4194304.0f);
+		up[N - 1] += 1;
+		assert_false(np_nccl_check(up, N, 42, ranks, &diff));
+		assert_int_equal(diff.element, N - 1);
+	}
 }
 
 static void bus_bandwidth(void **state)
@@ -186,9 +222,13 @@ static void causes_of_gdr_open(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(gpu_names),	     cmocka_unit_test(nccl_versions),
-		cmocka_unit_test(sums_are_compared), cmocka_unit_test(inputs_differ),
-		cmocka_unit_test(bus_bandwidth),     cmocka_unit_test(causes_of_gdr_open),
+		cmocka_unit_test(gpu_names),
+		cmocka_unit_test(nccl_versions),
+		cmocka_unit_test(sums_are_compared),
+		cmocka_unit_test(inputs_differ),
+		cmocka_unit_test(sums_of_many_ranks_are_exact),
+		cmocka_unit_test(bus_bandwidth),
+		cmocka_unit_test(causes_of_gdr_open),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
