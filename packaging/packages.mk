@@ -17,9 +17,9 @@ DEPS_UNPACK_MODULES := environment-modules lmod
 DEPS_TEST += openmpi-bin
 # what packaging/slurm reads JSON with
 DEPS_TEST += jq
-# Slurm itself, for tests/cli/test_slurm.py: unpacked only, since it starts services; its PMIx is
-# that of openmpi-bin
-DEPS_TEST += libhwloc15 liblz4-1 libnuma1
+# Slurm, for tests/cli/test_slurm.py and test_ranks_slurm.py: its packages start services and
+# name this machine a node, so that they are unpacked only
+DEPS_TEST += libmunge2 libhwloc15 libpmix2 liblz4-1 libnuma1
 DEPS_UNPACK_SLURM := slurmctld slurmd slurm-client slurm-wlm-basic-plugins slurm-wlm-plugins munge libmunge2 libslurm38
 DEPS_LINT := clang-format clang-tidy cppcheck shellcheck codespell mandoc pyflakes3
 DEPS_FUZZ := clang libclang-rt-14-dev libcmocka-dev

@@ -94,8 +94,8 @@ struct np_ranks_board {
 	uint32_t passed_all;		    /* it took part in every exchange */
 	struct np_err err;		    /* num 0 = no error beyond the cells */
 	int32_t err_peer;		    /* whom it is about; -1 = itself */
-	_Atomic int32_t lost; /* the first peer whose endpoint UCX found broken; -1 = none */
-	uint64_t messages, bytes;	    /* sent, point to point */
+	_Atomic int32_t lost;	  /* the first peer whose endpoint UCX found broken; -1 = none */
+	uint64_t messages, bytes; /* sent, point to point */
 	/* resident memory: with UCX open, with all endpoints, at the end */
 	uint64_t open_kb, connected_kb, rss_kb;
 	uint64_t connect_ms, rounds_ms, allreduce_ms;

@@ -118,9 +118,11 @@ static int host_pairs_make(const struct np_ranks_job *job, const struct np_ranks
 			like++;
 		out->host[i] = like < i ? out->host[like] : (int)out->n++;
 	}
+	if (!out->host || out->n == 0)
+		return -ENOMEM;
 	out->count = calloc(out->n * out->n, sizeof(*out->count));
 	out->told = calloc(out->n * out->n, 1);
-	if (!out->host || !out->count || !out->told)
+	if (!out->count || !out->told)
 		return -ENOMEM;
 	for (int i = 0; i < job->size; i++)
 		for (int j = 0; j < job->size; j++)
@@ -236,7 +238,7 @@ static void mark_status(const struct np_ranks_verdict *verdict, int n, uint8_t s
 void np_ranks_judge_cells(const struct np_ranks_job *job, struct np_ranks_verdict *verdict)
 {
 	size_t cells = (size_t)job->size * (size_t)job->size;
-	uint8_t *there = malloc(cells), *bad = malloc(cells);
+	uint8_t *there = calloc(cells, 1), *bad = calloc(cells, 1);
 
 	if (!there || !bad)
 		verdict->no_memory = true;
@@ -311,7 +313,7 @@ void np_ranks_judge_speed(const struct np_ranks_job *job, struct np_ranks_verdic
 	};
 	struct kind bandwidth = latency;
 	size_t cells = (size_t)job->size * (size_t)job->size;
-	uint8_t *there = malloc(cells), *bad = malloc(cells);
+	uint8_t *there = calloc(cells, 1), *bad = calloc(cells, 1);
 	bool judged = !crowded(job, verdict);
 
 	bandwidth.sends = "sends slowly to most";
@@ -363,7 +365,8 @@ static void add_odd(const struct np_ranks_job *job, struct np_ranks_verdict *ver
 
 	np_ranks_name(job, odd->first, name);
 	if (odd->count > 1)
-		snprintf(others, sizeof(others), " (and %d more of this host)", odd->count - 1);
+		snprintf(others, sizeof(others), " (and %d more%s)", odd->count - 1,
+			 odd->everywhere ? "" : " of this host");
 	np_ranks_verdict_add(verdict, NP_FINDING_WARN, odd->code, name, odd->hint, "%s%s %s", name,
 			     others, odd->message);
 }

@@ -83,7 +83,7 @@ static void await_answer(struct np_ranks *ranks)
 {
 	struct pollfd answer = { .fd = ranks->link, .events = POLLIN };
 
-	while (poll(&answer, 1, ranks->progress ? 1 : -1) == 0)
+	while (poll(&answer, 1, ranks->progress ? 1 : -1) == 0 && ranks->progress)
 		ranks->progress(ranks);
 }
 
@@ -164,7 +164,7 @@ int np_ranks_broadcast(struct np_ranks *ranks, const char *what, int root, void 
 		ret = np_err_set(err, -EPROTO, "ranks.exchange",
 				 "rank %d gave %zu bytes of %s, expected %zu", root, all[root].len,
 				 what, len);
-	else if (ret == 0)
+	else if (ret == 0 && all[root].data)
 		memcpy(data, all[root].data, len);
 	np_ranks_parts_done(all, ranks->size);
 	free(all);

@@ -65,7 +65,7 @@ int np_ranks_odd_one(const struct np_ranks_card *cards, int n, const char *name,
 	return -1;
 }
 
-/* The same host and the same words: counted there. */
+/* The same host and the same words: counted there. Without @hosts all are one. */
 static struct np_ranks_odd *find_or_add(struct np_ranks_odds *out, char *const *hosts, int rank,
 					const char *code, const char *message)
 {
@@ -75,7 +75,7 @@ static struct np_ranks_odd *find_or_add(struct np_ranks_odds *out, char *const *
 		struct np_ranks_odd *odd = &out->v[i];
 
 		if (np_streq(odd->code, code) && np_streq(odd->message, message) &&
-		    np_streq(hosts[odd->first], hosts[rank]))
+		    (!hosts || np_streq(hosts[odd->first], hosts[rank])))
 			return odd;
 	}
 	grown = realloc(out->v, (out->n + 1) * sizeof(*grown));
@@ -134,13 +134,13 @@ static int find_own(const struct np_ranks_card *card, char *const *hosts, int ra
 				 name, card->v[i].value, np_ranks_card_get(card, conf));
 		else
 			snprintf(message, sizeof(message),
-				 "has no %s in its environment; it ran with its node's %.200s",
-				 name, np_ranks_card_get(card, conf));
-		odd = find_or_add(out, hosts, rank,
+				 "has no %s in its environment; it ran with its node's", name);
+		odd = find_or_add(out, differs ? hosts : NULL, rank,
 				  differs ? "ranks.env_differs" : "ranks.env_lacks", message);
 		if (!odd)
 			return -ENOMEM;
 		odd->count++;
+		odd->everywhere = !differs;
 		if (differs)
 			snprintf(odd->hint, sizeof(odd->hint),
 				 "leave %s to the node: unset it in the job, or change [ucx] and "

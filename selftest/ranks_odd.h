@@ -12,10 +12,12 @@
 int np_ranks_odd_one(const struct np_ranks_card *cards, int n, const char *name,
 		     const char **usual);
 
-/* One finding: ranks of one host with the same odd value of one field. */
+/* One finding: ranks of one host with the same odd value of one field; a variable that is not
+ * set is one finding over all hosts. */
 struct np_ranks_odd {
-	int first; /* rank */
-	int count; /* ranks of that host with that value */
+	int first;	 /* rank */
+	int count;	 /* ranks of that host with that value */
+	bool everywhere; /* ... of all hosts */
 	char code[48];
 	char message[560]; /* without the rank and its host */
 	char hint[320];

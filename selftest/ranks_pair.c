@@ -36,8 +36,7 @@ struct word {
 	uint64_t magic;
 	uint32_t trial, round;
 	uint64_t size_bytes; /* --size: both must have the same */
-	uint32_t count;	     /* of what comes next */
-	uint32_t corrupt;
+	uint64_t count;	     /* of what comes next */
 	double latency_us;
 };
 #define MAGIC UINT64_C(0x72616e6b73303031)
@@ -49,7 +48,7 @@ struct pair {
 	struct np_ranks_cell *cell;
 	int peer, trial, round;
 	bool first; /* the lower rank leads */
-	double latency_us, out_MBps, in_MBps;
+	double latency_us, in_MBps;
 	double verify_us; /* what the verified messages took */
 };
 
@@ -197,7 +196,7 @@ static int rally(struct pair *pair, size_t n, double *half_us, struct np_err *er
 	struct np_ucp_side side = {
 		.link = &pair->ucx->link, .out = &out, .in = &in, .doing = "measuring latency"
 	};
-	struct word mine = { .count = (uint32_t)n }, theirs;
+	struct word mine = { .count = n }, theirs;
 	int ret;
 
 	outgoing(pair, NP_TAG_TRIP, pair->ucx->tx, TRIP_BYTES, &out);
@@ -232,7 +231,7 @@ static int flow(struct pair *pair, bool sends, struct np_err *err)
 {
 	struct np_ranks_ucx *ucx = pair->ucx;
 	size_t n = within(FLOW_US / (pair->verify_us + 1), FLOW_MIN, FLOW_MAX);
-	struct word mine = { .count = (uint32_t)n }, theirs;
+	struct word mine = { .count = n }, theirs;
 	struct np_ucp_message m;
 	struct np_ucp_flow side;
 	double start;
@@ -383,10 +382,16 @@ static int meet(struct pair *pair, struct np_err *err)
 		*err = why;
 		return stalled(pair, np_now_ms() - start, err);
 	}
-	if (ret == 0)
+	if (ret == 0) {
+		start = np_now_ms();
 		ret = np_ranks_turn_to(ranks, pair->peer, PAIR_MS, &why);
+	}
 	if (ret == 0)
 		ret = measure(pair, &why);
+	if (ret == -ETIMEDOUT && ranks->deadline_ms - start < PATIENCE_MS) {
+		*err = why; /* the deadline came, that is all */
+		return stalled(pair, 0, err);
+	}
 	ret = ret < 0 ? broken(pair, &why, err) : 0;
 	if (alone)
 		np_ranks_close(ranks, pair->peer);

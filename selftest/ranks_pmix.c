@@ -172,9 +172,12 @@ int np_pmix_look(int rank, const char *key, struct np_pmix_look *look)
 {
 	struct asked *asked = malloc(sizeof(*asked));
 	pmix_status_t status;
+	int ret;
 
-	if (!asked)
-		return look->state = -ENOMEM;
+	if (!asked) {
+		look->state = -ENOMEM;
+		return -ENOMEM;
+	}
 	PMIX_LOAD_PROCID(&asked->proc, self.nspace, (uint32_t)rank);
 	asked->look = look;
 	np_buf_done(&look->out);
@@ -183,7 +186,9 @@ int np_pmix_look(int rank, const char *key, struct np_pmix_look *look)
 	if (status == PMIX_SUCCESS)
 		return 0;
 	free(asked);
-	return look->state = status == PMIX_ERR_NOT_FOUND ? -ENOENT : -EIO;
+	ret = status == PMIX_ERR_NOT_FOUND ? -ENOENT : -EIO;
+	look->state = ret;
+	return ret;
 }
 
 void np_pmix_abort(int status, const char *message)

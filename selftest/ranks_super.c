@@ -63,7 +63,7 @@ static int allocate(struct np_ranks_job *job, struct np_err *err)
 	job->hosts = calloc(n, sizeof(*job->hosts));
 	job->peers = malloc(n * sizeof(*job->peers));
 	job->looks = calloc(n, sizeof(*job->looks));
-	job->boards = calloc(n, sizeof(*job->boards));
+	job->boards = calloc(n, sizeof(void *));
 	job->board = mmap(NULL, np_ranks_board_size(job->size), PROT_READ | PROT_WRITE,
 			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (!job->cards || !job->hosts || !job->peers || !job->looks || !job->boards ||
@@ -407,6 +407,8 @@ int np_ranks_supervise(const struct np_ranks_options *options)
 		np_error("%s%s%s", err.message, err.hint[0] ? "; " : "", err.hint);
 		return EXIT_INTERNAL;
 	}
+	if (!job.board)
+		return EXIT_INTERNAL;
 	if (ret == 0)
 		ret = np_ranks_start_worker(&job, &err);
 	if (ret == 0)

@@ -16,8 +16,10 @@
 #define OPEN_MS 60000
 /* A connection is made anew when its first packet is lost, after 1 s and 3 s with TCP. */
 #define CONNECT_PATIENCE_MS 5000
-#define CLOSE_MS	    1000
-#define FLUSH_MS	    2000
+/* A new endpoint may take the driver a while, then and when the peer answers. */
+#define CONNECT_QUIET_MS 15000
+#define CLOSE_MS	 1000
+#define FLUSH_MS	 2000
 
 uint64_t np_ranks_tag(enum np_ranks_tag what, int number, int sender)
 {
@@ -157,10 +159,10 @@ int np_ranks_ucx_open(struct np_ranks *ranks, struct np_err *err)
 	np_ranks_quiet(ranks, OPEN_MS);
 	ret = open_worker(ucx, err);
 	np_ranks_quiet(ranks, 0);
-	if (ret == 0)
-		ranks->progress = progress;
-	if (ret == 0)
-		ret = np_ranks_new_buffers(ranks, err);
+	if (ret < 0)
+		return ret;
+	ranks->progress = progress;
+	ret = np_ranks_new_buffers(ranks, err);
 	return ret == 0 ? learn_addresses(ranks, err) : ret;
 }
 
@@ -200,6 +202,7 @@ static int open_endpoint(struct np_ranks_ucx *ucx, int to, struct np_err *err)
 	params.err_handler.arg = peer;
 	peer->ucx = ucx;
 	peer->status = UCS_OK;
+	np_ranks_quiet(ucx->ranks, CONNECT_QUIET_MS);
 	status = ucp_ep_create(ucx->link.worker[0], &params, &peer->ep);
 	if (status == UCS_OK)
 		return 0;

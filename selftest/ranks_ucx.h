@@ -54,8 +54,8 @@ int np_ranks_connect(struct np_ranks *ranks, struct np_err *err) np_must_check;
 /* ucx->link becomes that to @peer, with an endpoint; @timeout_ms from now is its deadline. */
 int np_ranks_turn_to(struct np_ranks *ranks, int peer, int timeout_ms,
 		     struct np_err *err) np_must_check;
-/* Closes the endpoint, with all that was sent delivered. */
-void np_ranks_close(struct np_ranks *ranks, int peer);
+/* Closes the endpoint to @to, with all that was sent delivered. */
+void np_ranks_close(struct np_ranks *ranks, int to);
 
 /* Memory that a failed message may still hold is left to it, and new memory taken. */
 int np_ranks_new_buffers(struct np_ranks *ranks, struct np_err *err) np_must_check;

@@ -218,9 +218,11 @@ static bool silent(struct np_ranks_job *job)
 	char name[160], what[96];
 	char state;
 
-	if (since < SILENT_MS || now < board->quiet_until_ms || !job->worker)
+	if (since < SILENT_MS || !job->worker)
 		return false;
 	state = state_of(job->worker);
+	if (now < board->quiet_until_ms && state != 'T')
+		return false;
 	np_ranks_name(job, job->rank, name);
 	board->err_peer = -1;
 	np_err_set(err, -ETIMEDOUT, "ranks.hung", "%s %s for %lld s while %s", name,

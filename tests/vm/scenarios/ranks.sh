@@ -24,8 +24,8 @@ cat >"$WORK/agent" <<-EOF
 	host=\$1
 	shift
 	exec ip netns exec "\$host" unshare --uts bash -c '
-		for d in etc root var run; do mount --bind "$WORK/\$0/\$d" "/\$d"; done
-		hostname "\$0"; shift 0; exec bash -c "\$*"' "\$host" "\$@"
+		for d in etc root; do mount --bind "$WORK/\$0/\$d" "/\$d"; done
+		hostname "\$0"; exec bash -c "\$*"' "\$host" "\$@"
 EOF
 chmod 755 "$WORK/agent"
 
@@ -73,5 +73,5 @@ ranks 1 --no-allreduce
 softib_set mlx5_1 corrupt 0
 holds '.ready == false and .ranks.verified < 12'
 holds '[.checks[] | select(.status == "fail")] | length > 0 and
-	all(.code == "ranks.data_corrupt" and (.target | test("on n2 \\(mlx5_1:1\\)")))'
-holds '[.checks[] | select(.status == "fail") | .message | test("^from rank [23] on n2")] | all'
+	all(.code | test("corrupt$")) and all(.target | test("on n2 \\(mlx5_1:1\\)"))'
+holds '[.checks[] | select(.status == "fail") | .message | test("rank [23] on n2")] | all'
