@@ -86,7 +86,7 @@ def host(node, installed):
 def configure(this):
     """The lines that write the configuration; the last one of the section looks at it."""
     *lines, look = LINES["One configuration for all nodes"]
-    assert look == "nodeprep plan" and len(lines) == 3
+    assert look == "sudo nodeprep plan" and len(lines) == 3
     this.paste(*lines)
     return look
 
@@ -141,9 +141,9 @@ def provider(tmp_path):
     found = subprocess.run(["/usr/lib/rpm/find-provides"], input="\n".join(libraries), text=True, check=True,
                            capture_output=True, timeout=60).stdout.split("\n")
     spec = tmp_path / "system.spec"
-    # the first two stand in the specs of bash and glibc
+    # the first stand in the specs of bash, glibc and the tools
     spec.write_text("Name: system\nVersion: 1\nRelease: 1\nSummary: s\nLicense: MIT\nBuildArch: noarch\n"
-                    "AutoReqProv: no\nProvides: /bin/sh\nProvides: rtld(GNU_HASH)\n%s%%description\ns\n%%files\n"
+                    "AutoReqProv: no\nProvides: /bin/sh, rtld(GNU_HASH), coreutils, gawk, grep\n%s%%description\ns\n%%files\n"
                     % "".join("Provides: %s\n" % name for name in found if name))
     subprocess.run(["rpmbuild", "-bb", "--define", "_topdir %s" % tmp_path, "--define", "_dbpath %s/db" % tmp_path,
                     str(spec)], check=True, capture_output=True, timeout=60)

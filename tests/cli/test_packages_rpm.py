@@ -23,6 +23,8 @@ ARCH = os.uname().machine
 # the agent's, less those that each program has; what UCX loads by itself is the self-test's
 AGENT_LIBS = ["libnl-3.so.200", "libjansson.so.4", "libinih.so.1", "libkmod.so.2", "libibumad.so.3"]
 SELFTEST_LIBS = ["libucp.so.0", "libibverbs.so.1"]
+# what the specs of glibc and of the tools say, which busybox is here
+SYSTEM = ["rtld(GNU_HASH)", "coreutils", "gawk", "grep"]
 SYSTEMCTL = '#!/bin/sh\necho "systemctl $*" >>/asked\n'
 
 
@@ -101,7 +103,7 @@ def world(tmp_path_factory):
               **applets, loader: loader,
               "/usr/bin/systemctl": (SYSTEMCTL, 0o755), **at_place(libc)}
     return {
-        "system": rpm_of(where, "system", system, "Provides: rtld(GNU_HASH)"),
+        "system": rpm_of(where, "system", system, "\n".join("Provides: " + name for name in SYSTEM)),
         "agent-libs": rpm_of(where, "agent-libs", at_place(sets["agent"])),
         "selftest-libs": rpm_of(where, "selftest-libs", at_place(sets["selftest"])),
     }
@@ -197,6 +199,10 @@ def test_what_they_require(built, tmp_path):
     assert not [line for line in both if re.search("cuda|nccl|gdr|nvidia", line)]
     assert not [line for line in agent if re.match("libuc|libibverbs", line)]
     assert any(re.match(r"nodeprep\(\S+\) = %s-1" % re.escape(version()), line) for line in selftest)
+    # of the scripts, none of which RPM reads; and who reads the presets is there before
+    assert {"coreutils", "gawk", "grep"} <= agent
+    order = query(package(built[0], "nodeprep"), "--qf", "[%{ORDERNAME} %{ORDERFLAGS:deptype}\n]")
+    assert "systemd post" in order.splitlines(), order
     # each library that the program is linked with
     for name, path, lines in (("nodeprep", "usr/sbin/nodeprep", agent),
                               ("nodeprep-selftest", "usr/libexec/nodeprep/nodeprep-selftest", selftest)):
