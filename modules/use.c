@@ -123,7 +123,7 @@ const char *np_kmod_kept(const struct np_kmod_use *use, const struct np_strv *go
 		return say(why, "", "whether it is in use cannot be told");
 	/* a holder may have more of it than the one use (a file system that it pins) */
 	if (left > 0 && left < use->refcnt)
-		return say(why, "it is in use, if not by those that go before it alone", "");
+		return say(why, "it is in use, perhaps only by what goes before it", "");
 	if (left > 0)
 		return say(why, "", "it is in use");
 	return use->has_devices ? say(why, "", "it drives a device") : NULL;

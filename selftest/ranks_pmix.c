@@ -5,9 +5,12 @@
 #include <pmix.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/log.h"
 
 /* A look-up may take so long that its server has to ask another one; with PMIX_TIMEOUT 0 it
  * would wait without end where the value is not there yet. */
@@ -18,10 +21,19 @@ static int wake_fd = -1;
 /* PMIx reads these until the answer is there */
 static pmix_info_t collect_info, meet_info, look_info;
 
+/* One look-up. PMIx keeps pointers into it until it has answered, whoever waits for it. */
 struct asked {
 	pmix_proc_t proc;
+	pmix_key_t key;
 	struct np_pmix_look *look;
+	bool started;
+	_Atomic bool done;
+	struct asked *next;
 };
+
+/* Those that were not answered when last looked at; the caller's thread alone has the list. */
+static struct asked *all_asked;
+static bool one_at_a_time;
 
 bool np_pmix_launched(void)
 {
@@ -64,6 +76,30 @@ static int number(uint32_t rank, const char *key, int fallback)
 	return out;
 }
 
+/* "PMIx 5.0.1, repo rev: ...", "OpenPMIx 4.2.2, ..." */
+static uint64_t major_version(const char *text)
+{
+	const char *digits = strpbrk(text, "0123456789");
+	char number[16] = "";
+	uint64_t major;
+
+	if (digits)
+		snprintf(number, sizeof(number), "%.*s", (int)strspn(digits, "0123456789"), digits);
+	/* one that does not say is taken for a new one */
+	return np_parse_u64(number, 10, UINT32_MAX, &major) < 0 ? UINT32_MAX : major;
+}
+
+static const char *version(void)
+{
+#ifdef NP_TEST_HOOKS
+	const char *other = getenv("NP_TEST_PMIX_VERSION");
+
+	if (other)
+		return other;
+#endif
+	return PMIx_Get_version();
+}
+
 static void prepare(void)
 {
 	int seconds = LOOK_SECONDS;
@@ -73,6 +109,12 @@ static void prepare(void)
 	PMIX_INFO_LOAD(&collect_info, PMIX_COLLECT_DATA, &yes, PMIX_BOOL);
 	PMIX_INFO_LOAD(&meet_info, PMIX_COLLECT_DATA, &no, PMIX_BOOL);
 	PMIX_INFO_LOAD(&look_info, PMIX_TIMEOUT, &seconds, PMIX_INT);
+	/* PMIx 5 and 6 go through all look-ups that are pending with what belonged to the one
+	 * just answered and is freed by then (_getnb_cbfunc of 5.0.0 to 6.0.0): a second one
+	 * that is pending crashes the process. */
+	one_at_a_time = major_version(version()) >= 5;
+	if (one_at_a_time)
+		np_debug("PMIx: one look-up at a time");
 }
 
 int np_pmix_open(int wake_to, int *rank, int *size, struct np_err *err)
@@ -163,32 +205,69 @@ static void look_done(pmix_status_t status, pmix_value_t *value, void *arg)
 		np_buf_add(&look->out, value->data.bo.bytes, value->data.bo.size);
 		state = look->out.failed ? -ENOMEM : 0;
 	}
-	free(asked);
-	look->state = state;
+	look->state = state; /* from now on the look may be gone */
+	asked->done = true;
 	wake();
 }
 
-int np_pmix_look(int rank, const char *key, struct np_pmix_look *look)
+bool np_pmix_one_at_a_time(void)
 {
-	struct asked *asked = malloc(sizeof(*asked));
-	pmix_status_t status;
-	int ret;
+	return one_at_a_time;
+}
 
-	if (!asked) {
-		look->state = -ENOMEM;
-		return -ENOMEM;
+static void start(struct asked *asked)
+{
+	pmix_status_t status =
+		PMIx_Get_nb(&asked->proc, asked->key, &look_info, 1, look_done, asked);
+
+	asked->started = true;
+	if (status == PMIX_SUCCESS)
+		return;
+	asked->look->state = status == PMIX_ERR_NOT_FOUND ? -ENOENT : -EIO;
+	asked->done = true;
+}
+
+void np_pmix_go_on(void)
+{
+	bool busy = false;
+
+	for (struct asked **p = &all_asked; *p;) {
+		struct asked *asked = *p;
+
+		if (asked->done) {
+			*p = asked->next;
+			free(asked);
+			continue;
+		}
+		busy |= asked->started;
+		p = &asked->next;
 	}
+	for (struct asked *a = all_asked; a && !(busy && one_at_a_time); a = a->next) {
+		if (a->started)
+			continue;
+		start(a);
+		busy = !a->done;
+	}
+}
+
+int np_pmix_look(int rank, const char *key, bool first, struct np_pmix_look *look)
+{
+	struct asked *asked = calloc(1, sizeof(*asked));
+	struct asked **p = &all_asked;
+
+	if (!asked)
+		return look->state = -ENOMEM;
 	PMIX_LOAD_PROCID(&asked->proc, self.nspace, (uint32_t)rank);
+	PMIX_LOAD_KEY(asked->key, key);
 	asked->look = look;
 	np_buf_done(&look->out);
 	look->state = 1;
-	status = PMIx_Get_nb(&asked->proc, key, &look_info, 1, look_done, asked);
-	if (status == PMIX_SUCCESS)
-		return 0;
-	free(asked);
-	ret = status == PMIX_ERR_NOT_FOUND ? -ENOENT : -EIO;
-	look->state = ret;
-	return ret;
+	while (!first && *p)
+		p = &(*p)->next;
+	asked->next = *p;
+	*p = asked;
+	np_pmix_go_on();
+	return look->state == 1 ? 0 : look->state;
 }
 
 void np_pmix_abort(int status, const char *message)

@@ -34,12 +34,19 @@ int np_pmix_put(const char *key, const void *data, size_t len, struct np_err *er
 int np_pmix_fence(bool collect, _Atomic int *state, struct np_err *err) np_must_check;
 
 /* One value of one rank. *@state: 1 while it is asked for; then 0 (@out has it), -ENOENT (it
- * gave none yet), or another negative errno. At most one at a time for each. */
+ * gave none yet), or another negative errno. At most one at a time for each; it must live until
+ * then. @first: before others that wait for their turn. Returns 0, or what the state is. */
 struct np_pmix_look {
 	_Atomic int state;
 	struct np_buf out;
 };
-int np_pmix_look(int rank, const char *key, struct np_pmix_look *look);
+int np_pmix_look(int rank, const char *key, bool first, struct np_pmix_look *look);
+
+/* Starts look-ups whose turn has come. To be called after each wake. */
+void np_pmix_go_on(void);
+/* True when this PMIx can take but one look-up at a time: one for a value that is not there yet
+ * holds up the others for up to two seconds. */
+bool np_pmix_one_at_a_time(void);
 
 /* Ends all processes of the job with @status. Returns when the launcher was told. */
 void np_pmix_abort(int status, const char *message);

@@ -29,7 +29,10 @@ enum { EXIT_READY = 0, EXIT_NOT_READY = 1, EXIT_INTERNAL = 5 };
 #define ASK_EVERY_MS   500
 #define ASK_PER_SECOND 400
 /* After a rank that died: for what the others have to say. */
-#define GRACE_MS	 500
+#define GRACE_MS 500
+/* The same two where an answer may hold up the others (np_pmix_one_at_a_time). */
+#define ASK_SELDOM_MS	 5000
+#define LONG_GRACE_MS	 5000
 #define MEMORY_MAX_RANKS 65536
 
 #define KEY_CARD  "nodeprep-card"
@@ -241,7 +244,7 @@ bool np_ranks_gather(struct np_ranks_job *job, bool *fatal)
 		}
 		all = false;
 		if (look->state != 1)
-			np_pmix_look(i, KEY_BOARD, look);
+			np_pmix_look(i, KEY_BOARD, false, look);
 	}
 	return all;
 }
@@ -249,14 +252,17 @@ bool np_ranks_gather(struct np_ranks_job *job, bool *fatal)
 static int ask_every_ms(const struct np_ranks_job *job)
 {
 	int ms = job->size * 1000 / ASK_PER_SECOND;
+	int least = np_pmix_one_at_a_time() ? ASK_SELDOM_MS : ASK_EVERY_MS;
 
-	return ms < ASK_EVERY_MS ? ASK_EVERY_MS : ms;
+	return ms < least ? least : ms;
 }
 
 bool np_ranks_lost(struct np_ranks_job *job)
 {
 	bool fatal = false;
 
+	if (job->next_ask_ms == 0 && np_pmix_one_at_a_time())
+		job->next_ask_ms = np_now_ms() + ask_every_ms(job);
 	if (job->rank != 0 || np_now_ms() < job->next_ask_ms)
 		return false;
 	job->next_ask_ms = np_now_ms() + ask_every_ms(job);
@@ -268,6 +274,7 @@ bool np_ranks_lost(struct np_ranks_job *job)
 static void gather_all(struct np_ranks_job *job)
 {
 	int64_t until = job->deadline_ms - TELL_MS, next = 0;
+	int grace = np_pmix_one_at_a_time() ? LONG_GRACE_MS : GRACE_MS;
 	bool in_grace = false;
 
 	while (np_now_ms() < until) {
@@ -281,7 +288,7 @@ static void gather_all(struct np_ranks_job *job)
 		}
 		if (fatal && !in_grace) {
 			in_grace = true;
-			until = now + GRACE_MS < until ? now + GRACE_MS : until;
+			until = now + grace < until ? now + grace : until;
 		}
 		np_ranks_pump(job, 20);
 	}

@@ -91,6 +91,7 @@ bool np_ranks_pump(struct np_ranks_job *job, int ms)
 		np_ranks_forget_peers(job);
 	if (fds[0].revents && read(job->wake, &count, sizeof(count)) < 0)
 		return false;
+	np_pmix_go_on();
 	if (fds[1].revents)
 		take_signals(job);
 	for (size_t i = own; i < n; i++)
@@ -139,7 +140,7 @@ int np_ranks_look(struct np_ranks_job *job, int rank, const char *key, int ms, s
 
 	if (!look)
 		return -ENOMEM;
-	np_pmix_look(rank, key, look);
+	np_pmix_look(rank, key, true, look);
 	while (look->state == 1 && np_now_ms() < until && !job->ended)
 		np_ranks_pump(job, 50);
 	ret = look->state;

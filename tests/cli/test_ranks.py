@@ -137,6 +137,18 @@ def test_one_endpoint_at_a_time(world):
     assert with_allreduce.ranks["allreduce"]["backend"] == "host"
 
 
+@pytest.mark.parametrize("version", ["PMIx 5.0.1, repo rev: gitabc", "OpenPMIx 10.0", "none"])
+def test_a_pmix_that_takes_one_look_up_at_a_time(world, version):
+    """From 5.0 on a second one that is pending crashes the process."""
+    def apps(_env):
+        return ["-np", "6", "env", "NP_TEST_PMIX_VERSION='%s'" % version, HOOKED, "--json",
+                "--size", "4096", "--verbose"]
+    done = world.job("--json", apps=apps)
+    proven(done, 6)
+    assert done.ranks["allreduce"]["backend"] == "host"
+    assert "PMIx: one look-up at a time" in done.stderr
+
+
 def test_one_rank(world):
     done = world.job("--json", ranks=1)
     proven(done, 1)

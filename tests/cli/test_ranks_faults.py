@@ -59,6 +59,17 @@ def test_a_worker_that_dies_or_hangs(world, number, words):
     assert done.seconds < 80, repr(done)
 
 
+def test_a_worker_that_dies_where_pmix_takes_one_look_up_at_a_time(world):
+    def apps(_env):
+        return ["-np", "6", "env", "NP_TEST_PMIX_VERSION=5", HOOKED, *LONG, "--timeout", "100"]
+    job = world.start("--json", apps=apps)
+    hurt(job, 5, "ranks-worker", signal.SIGKILL)
+    done = job.wait()
+    assert done.rc == 1 and not done.doc["ready"], repr(done)
+    assert done.one("ranks.died")["target"].startswith("rank 5 on h3"), repr(done)
+    assert done.seconds < 90, repr(done)
+
+
 def test_a_rank_whose_process_is_killed(world):
     """The launcher ends the others; one of the same host says first who it was."""
     job = world.start(*LONG, "--timeout", "60", per_host=2)

@@ -63,7 +63,11 @@ class Cluster:
         self.daemons = [self.popen("h1", "exec slurmctld-wlm -D")]
         self.daemons += [self.popen(host, "exec slurmd-wlm -D -N " + host)
                          for host in ("h1", "h2")]
-        self.wait_idle()
+        try:
+            self.wait_idle()
+        except BaseException:
+            self.close()
+            raise
 
     def put(self, name, text):
         subprocess.run(self.world.enter(["sh", "-c", "cat >%s/%s && chmod 755 %s/%s" % (

@@ -57,6 +57,9 @@ static void test_holders(void **state)
 	np_auto_kmod_use struct np_kmod_use use = idle("rdma_cm");
 
 	(void)state;
+	use.refcnt = 1;
+	assert_string_equal(np_kmod_kept(&use, NULL, why), "it is in use");
+	use.refcnt = 0;
 	hold(&use, "rdma_ucm");
 	assert_string_equal(np_kmod_kept(&use, NULL, why), "rdma_ucm uses it");
 	assert_int_equal(np_strv_add(&going, "rdma_ucm"), 0);
@@ -66,7 +69,8 @@ static void test_holders(void **state)
 	assert_int_equal(np_strv_add(&going, "nvme_rdma"), 0);
 	assert_null(np_kmod_kept(&use, &going, why));
 	use.refcnt++;
-	assert_string_equal(np_kmod_kept(&use, &going, why), "it is in use");
+	assert_string_equal(np_kmod_kept(&use, &going, why),
+			    "it is in use, perhaps only by what goes before it");
 	/* a count that does not even tell of its holders tells nothing */
 	use.refcnt = 1;
 	assert_string_equal(np_kmod_kept(&use, &going, why), "whether it is in use cannot be told");

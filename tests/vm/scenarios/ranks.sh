@@ -42,7 +42,7 @@ ranks() {
 
 # carried PATTERN: by this, both ways between the nodes
 carried() {
-	# shellcheck disable=SC2016 # what is in single quotes is jq's
+	# shellcheck disable=SC2016 # jq's variables
 	holds '.ranks as $r | [[0, 2], [2, 0], [1, 3], [3, 1], [0, 3], [3, 0], [1, 2], [2, 1]] |
 		map($r.carriers[$r.carrier[.[0]][.[1]]] | test($pattern)) | all' --arg pattern "$1"
 }
