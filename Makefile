@@ -288,7 +288,7 @@ install-agent: all
 	install -D -m 0755 packaging/dask/cluster-test $(DESTDIR)$(LIBEXECDIR)/nodeprep/dask/cluster-test
 	install -m 0644 packaging/dask/cluster_worker.py $(DESTDIR)$(LIBEXECDIR)/nodeprep/dask/cluster_worker.py
 	install -D -m 0755 packaging/slurm/health-check $(DESTDIR)$(LIBEXECDIR)/nodeprep/slurm/health-check
-	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/nodeprep/slurm packaging/slurm/ranks.sbatch packaging/slurm/check.sbatch
+	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/share/nodeprep/slurm packaging/slurm/ranks.sbatch packaging/slurm/check.sbatch
 	for script in post-install unattended; do \
 		sed 's,/usr/libexec/,$(LIBEXECDIR)/,;s,=/usr/sbin/,=$(PREFIX)/sbin/,' packaging/hook/$$script \
 			>$(DESTDIR)$(LIBEXECDIR)/nodeprep/$$script && \

@@ -136,14 +136,14 @@ def test_debian(host):
 def provider(tmp_path):
     """A package that says of this machine's libraries what RPM finds in them."""
     libraries = [os.path.realpath(path) for pattern in ("libc.so.6", "libm.so.6", "libnl-3.so.200", "libjansson.so.4",
-                                      "libinih.so.1", "libkmod.so.2", "libibumad.so.3", "libibverbs.so.1", "libuc?.so.0")
+                                      "libinih.so.1", "libkmod.so.2", "libibumad.so.3", "libibverbs.so.1", "libuc?.so.0", "libpmix.so.2")
                  for path in glob.glob("/usr/lib/*-linux-gnu/" + pattern)]
     found = subprocess.run(["/usr/lib/rpm/find-provides"], input="\n".join(libraries), text=True, check=True,
                            capture_output=True, timeout=60).stdout.split("\n")
     spec = tmp_path / "system.spec"
     # the first stand in the specs of bash, glibc and the tools
     spec.write_text("Name: system\nVersion: 1\nRelease: 1\nSummary: s\nLicense: MIT\nBuildArch: noarch\n"
-                    "AutoReqProv: no\nProvides: /bin/sh, rtld(GNU_HASH), coreutils, gawk, grep\n%s%%description\ns\n%%files\n"
+                    "AutoReqProv: no\nProvides: /bin/sh, /bin/bash, /usr/bin/env, rtld(GNU_HASH), coreutils, gawk, grep\n%s%%description\ns\n%%files\n"
                     % "".join("Provides: %s\n" % name for name in found if name))
     subprocess.run(["rpmbuild", "-bb", "--define", "_topdir %s" % tmp_path, "--define", "_dbpath %s/db" % tmp_path,
                     str(spec)], check=True, capture_output=True, timeout=60)

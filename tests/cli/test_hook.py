@@ -142,6 +142,29 @@ def test_a_fault_of_the_configuration_is_pending(hook, node):
     assert "nodeprep.conf:2" in lines[0] and '"address"' in lines[0], lines
 
 
+@pytest.mark.parametrize("make, says", [
+    ("mkfifo $1", "not a regular file"), ("mkdir $1", "is a directory"), ("ln -s /dev/zero $1", "not a regular file"),
+    ("head -c 20000000 /dev/zero | tr '\\0' '#' >$1", "50-x.conf"), ("head -c 99999 /dev/urandom >$1", "50-x.conf"),
+    ("ln -s 50-x.conf $1", "50-x.conf")])
+def test_a_file_that_is_no_configuration_is_pending(hook, node, make, says):
+    one = hook.host(node)
+    one.shell("mkdir -p /etc/nodeprep/conf.d; set -- /etc/nodeprep/conf.d/50-x.conf; " + make)
+    lines = hook.run(one, "nodeprep: pending: ")
+    assert len(lines) == 1 and says in lines[0].replace("Is a", "is a") and lines[0].isprintable(), lines
+    # and the boot does not take it for a node without an address
+    hook.unattended(one, "configured", rc=0)
+
+
+def test_another_run_at_work_is_not_waited_for_without_an_end(hook, node):
+    one = hook.host(node)
+    held = one.spawn("sh", "-c", "mkdir -p /run/nodeprep; exec flock /run/nodeprep/lock sleep 600")
+    one.text("sh", "-c", "while flock -n /run/nodeprep/lock true; do sleep 0.05; done")
+    lines = hook.run(one, "pending: another nodeprep has been at work for 30 s", NODEPREP_HOOK_SECONDS="90")
+    assert len(lines) == 1 and lines[0].endswith("then run nodeprep apply")
+    one.kill(held, signal.SIGKILL)
+    one.wait(held)
+
+
 def test_c40_a_running_job_keeps_what_it_has(hook, node):
     one = hook.host(node, "guide.ini", *UP)
     held = hold(one)

@@ -22,9 +22,9 @@ RECORD = "/var/lib/nodeprep/record.json"
 ARCH = os.uname().machine
 # the agent's, less those that each program has; what UCX loads by itself is the self-test's
 AGENT_LIBS = ["libnl-3.so.200", "libjansson.so.4", "libinih.so.1", "libkmod.so.2", "libibumad.so.3"]
-SELFTEST_LIBS = ["libucp.so.0", "libibverbs.so.1"]
+SELFTEST_LIBS = ["libucp.so.0", "libibverbs.so.1", "libpmix.so.2"]
 # what the specs of glibc and of the tools say, which busybox is here
-SYSTEM = ["rtld(GNU_HASH)", "coreutils", "gawk", "grep"]
+SYSTEM = ["rtld(GNU_HASH)", "coreutils", "gawk", "grep", "/bin/bash"]
 SYSTEMCTL = '#!/bin/sh\necho "systemctl $*" >>/asked\n'
 
 
@@ -154,8 +154,10 @@ def old(built, tmp_path_factory):
             ("Version:        " + version(), "Version: 0.0.9"),
             ("Source0:        %{name}-%{version}.tar.xz", "Source0: nodeprep-%s.tar.xz" % version()),
             ("%autosetup\n", "%%autosetup -n nodeprep-%s\necho '# older' >>etc/nodeprep.conf\n" % version()),
-            ("%make_build\n", "mkdir build && cp %s/usr/sbin/nodeprep "
-             "%s/usr/libexec/nodeprep/nodeprep-* build/\n" % (top, top))):
+            ("%make_build\n", "mkdir -p build/completion && cd @/usr && cp sbin/nodeprep bin/nodeprep-ranks "
+             "libexec/nodeprep/nodeprep-* $OLDPWD/build/ && cp share/zsh/site-functions/_nodeprep "
+             "share/fish/vendor_completions.d/nodeprep.fish $OLDPWD/build/completion/ && cp share/bash-completion/"
+             "completions/nodeprep $OLDPWD/build/completion/nodeprep.bash && cd -\n".replace("@", str(top)))):
         assert spec.count(before) == 1, before
         spec = spec.replace(before, after)
     (top / "old.spec").write_text(spec)
@@ -178,12 +180,27 @@ def test_rpmlint(built):
                           stderr=subprocess.STDOUT, check=False, timeout=300)
     assert " 3 packages and 0 specfiles checked; 0 errors, 0 warnings" in done.stdout, done.stdout
     # what the filter for rpmlint's own fault would hide
-    files = query(package(built[0], "nodeprep"), "-l").splitlines()
-    programs = [path for path in files if re.match(r"/usr/s?bin/\w", path)]
-    assert programs
-    for path in programs:
-        assert any(re.fullmatch("/usr/share/man/man[18]/%s.[18].gz" % os.path.basename(path), f)
-                   for f in files), "no page of " + path
+    for name in ("nodeprep", "nodeprep-selftest"):
+        files = query(package(built[0], name), "-l").splitlines()
+        programs = [path for path in files if re.match(r"/usr/s?bin/\w", path)]
+        assert programs
+        for path in programs:
+            assert any(re.fullmatch("/usr/share/man/man[18]/%s.[18].gz" % os.path.basename(path), f)
+                       for f in files), "no page of " + path
+
+
+def test_owner_and_mode_of_each_file(built):
+    """root's, written by nobody else, no program of another's rights; each folder of ours is owned."""
+    for name in ("nodeprep", "nodeprep-selftest"):
+        rows = query(package(built[0], name), "--qf", "[%{FILEMODES:perms} %{FILEUSERNAME} %{FILEGROUPNAME} %{FILENAMES}\\n]")
+        found = {path: (mode, user, group) for mode, user, group, path in map(str.split, rows.splitlines())}
+        assert found
+        for path, (mode, user, group) in found.items():
+            assert (user, group) == ("root", "root") and mode[0] in "-dl", (path, mode)
+            assert mode[0] == "l" or mode[1:] in ("rwxr-xr-x", "rw-r--r--"), (path, mode)
+        if name == "nodeprep":
+            folders = {path for path, (mode, _, _) in found.items() if mode[0] == "d"}
+            assert {folder for path in found if "/nodeprep/" in path for folder in [os.path.dirname(path)]} <= folders
 
 
 def test_what_they_require(built, tmp_path):
