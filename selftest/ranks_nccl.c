@@ -256,7 +256,10 @@ static int reduce(struct np_clique *c, size_t which, bool *next, struct np_err *
 		return ret;
 	measured->size_bytes = size;
 	measured->time_us = np_median(us, ROUNDS);
-	measured->bus_MBps = np_nccl_bandwidth(size, measured->time_us, (size_t)c->ranks->size);
+	/* one rank has no bus: what it does is a copy in its own memory */
+	measured->bus_MBps = c->ranks->size == 1 ? 0 :
+						   np_nccl_bandwidth(size, measured->time_us,
+								     (size_t)c->ranks->size);
 	c->out->n_sizes++;
 	np_debug("nccl: %llu B: %.2f us, %.1f MB/s", (unsigned long long)size, measured->time_us,
 		 measured->bus_MBps);

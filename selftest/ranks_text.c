@@ -131,6 +131,8 @@ static void reduced(const struct np_ranks_job *job, struct np_buf *out)
 		np_buf_printf(out, "allreduce by NCCL %s over GPUs:\n", of->version);
 	else
 		np_buf_str(out, "allreduce over UCX in host memory, not by NCCL and no GPU:\n");
+	if (job->size == 1)
+		np_buf_str(out, "  one rank: this proves the library, no path\n");
 	for (uint32_t i = 0; i < of->n_sizes && i < NP_RANKS_SIZES_MAX; i++)
 		np_buf_printf(out, "  %10s  %10.1f us  bus bandwidth %.1f MB/s\n",
 			      np_size_str(of->sizes[i].size_bytes, size), of->sizes[i].time_us,
