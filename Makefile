@@ -270,7 +270,7 @@ bench: deps
 # none is enabled by this
 UNITS := $(wildcard etc/systemd/*.service etc/systemd/*.timer etc/systemd/*.path)
 UDEV_RULES := $(wildcard etc/udev/*.rules)
-MAN_SELFTEST := $(wildcard docs/man/nodeprep-ranks.[1-8] docs/man/nodeprep-selftest.[1-8])
+MAN_SELFTEST := docs/man/nodeprep-ranks.1
 MAN_AGENT := docs/man/nodeprep.8 docs/man/nodeprep.conf.5 docs/man/nodeprep-codes.7
 DOCS := README.md NEWS SECURITY.md docs/from-the-guide.md docs/deploy.md docs/is-my-cluster-ready.md
 
