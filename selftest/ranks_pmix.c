@@ -80,13 +80,13 @@ static int number(uint32_t rank, const char *key, int fallback)
 static uint64_t major_version(const char *text)
 {
 	const char *digits = strpbrk(text, "0123456789");
-	char number[16] = "";
+	char first[16] = "";
 	uint64_t major;
 
 	if (digits)
-		snprintf(number, sizeof(number), "%.*s", (int)strspn(digits, "0123456789"), digits);
+		snprintf(first, sizeof(first), "%.*s", (int)strspn(digits, "0123456789"), digits);
 	/* one that does not say is taken for a new one */
-	return np_parse_u64(number, 10, UINT32_MAX, &major) < 0 ? UINT32_MAX : major;
+	return np_parse_u64(first, 10, UINT32_MAX, &major) < 0 ? UINT32_MAX : major;
 }
 
 static const char *version(void)

@@ -2,6 +2,7 @@
 """The UCX profile scripts as shells see them (C29, C30)."""
 import os
 import pathlib
+import shlex
 import shutil
 import subprocess
 
@@ -54,7 +55,7 @@ def fixture_scripts(tmp_path_factory):
     where = tmp_path_factory.mktemp("ucx")
     program = where / "render_ucx"
     subprocess.run(
-        [os.environ.get("CC", "cc"), "-std=gnu11", "-D_GNU_SOURCE", "-g", "-fsanitize=address,undefined",
+        [*shlex.split(os.environ.get("CC", "cc")), "-std=gnu11", "-D_GNU_SOURCE", "-g", "-fsanitize=address,undefined",
          "-fno-sanitize-recover=undefined", "-iquote", ".", "-o", program, *SOURCES],
         cwd=TOP, check=True)
     made = {}
