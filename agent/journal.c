@@ -168,9 +168,9 @@ static int open_document(const char *text, size_t len, const char *kind,
 	char sum[24] = "", said[24] = "", word[16];
 	int r = 0;
 
-	if (!doc && json_error_code(&why) == json_error_out_of_memory) {
-		r = np_err_nomem(err);
-	} else if (!json_is_object(doc)) {
+	if (!doc && json_error_code(&why) == json_error_out_of_memory)
+		return np_err_nomem(err);
+	if (!json_is_object(doc)) {
 		r = damaged(err, "it is no JSON document, or was cut off");
 	} else if (json_integer_value(json_object_get(doc, "format")) != FORMAT ||
 		   !take_word(doc, "kind", word, sizeof(word)) || strcmp(word, kind) != 0) {

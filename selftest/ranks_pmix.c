@@ -255,8 +255,10 @@ int np_pmix_look(int rank, const char *key, bool first, struct np_pmix_look *loo
 	struct asked *asked = calloc(1, sizeof(*asked));
 	struct asked **p = &all_asked;
 
-	if (!asked)
-		return look->state = -ENOMEM;
+	if (!asked) {
+		look->state = -ENOMEM;
+		return -ENOMEM;
+	}
 	PMIX_LOAD_PROCID(&asked->proc, self.nspace, (uint32_t)rank);
 	PMIX_LOAD_KEY(asked->key, key);
 	asked->look = look;

@@ -461,9 +461,7 @@ def test_make_variables_of_the_readme_exist():
 
 def test_options_and_files_of_the_readme_exist():
     text = read("README.md")
-    # mpirun's and srun's are theirs
-    launchers = {"map-by", "mpi", "ntasks-per-node"}
-    options = set(all_options()) | {"help"} | launchers
+    options = set(all_options()) | {"help", "map-by", "mpi", "ntasks-per-node"}  # with the launchers'
     assert sorted(set(re.findall(r"--([a-z][a-z-]+)", text)) - options) == []
     for path in re.findall(r"\]\(([^)]+)\)", text) + re.findall(r"(tests/sim/\S+\.ini)", text):
         assert os.path.exists(os.path.join(ROOT, path)), path

@@ -357,7 +357,7 @@ static void test_processes_unseen(void **state)
 	few = before;
 	assert_int_equal(np_descriptors_each(any_descriptor, NULL), 9);
 	for (int room = 0; room < 2; room++) {
-		few.rlim_cur = (rlim_t)(fd + room);
+		few.rlim_cur = (rlim_t)fd + (rlim_t)room;
 		assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
 		assert_int_equal(np_processes_each(find_self, NULL), -EMFILE);
 		assert_int_equal(np_descriptors_each(any_descriptor, NULL), -EMFILE);
