@@ -168,8 +168,10 @@ static int open_document(const char *text, size_t len, const char *kind,
 	char sum[24] = "", said[24] = "", word[16];
 	int r = 0;
 
-	if (!doc && json_error_code(&why) == json_error_out_of_memory)
-		return np_err_nomem(err);
+	if (!doc && json_error_code(&why) == json_error_out_of_memory) {
+		np_err_nomem(err);
+		return -ENOMEM;
+	}
 	if (!json_is_object(doc)) {
 		r = damaged(err, "it is no JSON document, or was cut off");
 	} else if (json_integer_value(json_object_get(doc, "format")) != FORMAT ||
