@@ -13,7 +13,7 @@ import pytest
 from helpers import BUILD, validate
 
 PROGRAM = os.path.join(BUILD, "nodeprep-ranks")
-FAKES = os.path.join(BUILD, "fake")
+FAKES = os.path.join(BUILD, "asan", "fake")
 GPU = ["0000:17:00.0", "0000:18:00.0", "0000:19:00.0"]
 SIZES = [8, 4096, 65536, 1 << 20, 8 << 20, 64 << 20]
 pytestmark = pytest.mark.skipif(not shutil.which("mpirun"),

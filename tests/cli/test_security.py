@@ -313,6 +313,10 @@ while time.monotonic() < deadline and not os.path.exists("/tmp/done"):
                 continue
             folder = "/proc/%s/fd" % pid
             links = {int(fd): os.readlink(os.path.join(folder, fd)) for fd in os.listdir(folder)}
+            if 0 not in links:  # on its way out
+                continue
+            # what it reads about itself is its own
+            links = {fd: t for fd, t in links.items() if not t.startswith("/proc/%s/" % pid)}
             with open("/proc/%s/stat" % pid) as file:
                 own = file.read().rsplit(")", 1)[1].split()[3] == pid
         except OSError:

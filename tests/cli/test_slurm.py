@@ -215,7 +215,7 @@ def test_it_could_not_be_told(health):
 # ---- Slurm itself ----
 
 SLURM_DEBS = os.path.join(BUILD, "slurm")
-FAKES = os.path.join(BUILD, "fake")
+FAKES = os.path.join(BUILD, "asan", "fake")
 
 
 def on_slurm(script, **env):
