@@ -143,7 +143,9 @@ static void add_path(const struct np_ranks_job *job, struct np_ranks_verdict *ve
 
 	np_ranks_name(job, from, one);
 	np_ranks_name(job, to, other);
-	snprintf(target, sizeof(target), "%s and %s", one, other);
+	/* the pair has one name, whichever way is bad */
+	snprintf(target, sizeof(target), "%s and %s", from < to ? one : other,
+		 from < to ? other : one);
 	if (more > 0)
 		snprintf(more_text, sizeof(more_text), ", and %u more pair%s of these hosts", more,
 			 more == 1 ? "" : "s");
@@ -235,6 +237,25 @@ static void mark_status(const struct np_ranks_verdict *verdict, int n, uint8_t s
 	}
 }
 
+/* @from gave up because of somebody else and took its endpoints with it: what its peers then
+ * miss says nothing of their ways to it. */
+static bool left(const struct np_ranks_job *job, int from, int to)
+{
+	const struct np_ranks_board *board = job->boards[from];
+
+	return board && board->err.num < 0 && np_ranks_may_follow(&board->err) &&
+	       board->err_peer != to && board->cells[to].status <= NP_CELL_OK;
+}
+
+static void leave_out_those_who_left(const struct np_ranks_job *job, uint8_t *there, uint8_t *bad)
+{
+	size_t n = (size_t)job->size;
+
+	for (size_t i = 0; i < n * n; i++)
+		if (bad[i] && left(job, (int)(i / n), (int)(i % n)))
+			there[i] = bad[i] = 0;
+}
+
 void np_ranks_judge_cells(const struct np_ranks_job *job, struct np_ranks_verdict *verdict)
 {
 	size_t cells = (size_t)job->size * (size_t)job->size;
@@ -245,6 +266,7 @@ void np_ranks_judge_cells(const struct np_ranks_job *job, struct np_ranks_verdic
 	/* who died or hangs is missing to everybody */
 	if (!verdict->no_memory && verdict->n_fail == 0) {
 		mark_status(verdict, job->size, NP_CELL_MISSING, there, bad);
+		leave_out_those_who_left(job, there, bad);
 		add_kind(job, verdict, &missing, there, bad);
 	}
 	if (!verdict->no_memory) {

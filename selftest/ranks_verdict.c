@@ -55,8 +55,7 @@ bool np_ranks_fatal(const struct np_err *err)
 
 /* ---- what ranks came to ---- */
 
-/* They say no more than that somebody else failed, or was waited for. */
-static bool may_follow(const struct np_err *err)
+bool np_ranks_may_follow(const struct np_err *err)
 {
 	static const char *const codes[] = { "ranks.ended",	"ranks.exchange", "ranks.stalled",
 					     "ranks.allreduce", "ranks.pmix",	  "ranks.late" };
@@ -171,7 +170,7 @@ static void add_errors(const struct np_ranks_job *job, struct np_ranks_verdict *
 	for (int i = 0; i < job->size; i++) {
 		const struct np_ranks_board *board = job->boards[i];
 
-		if (!board || board->err.num == 0 || may_follow(&board->err) != follow)
+		if (!board || board->err.num == 0 || np_ranks_may_follow(&board->err) != follow)
 			continue;
 		add_error(job, verdict, board);
 		if (follow)

@@ -44,6 +44,9 @@ void np_ranks_judge_speed(const struct np_ranks_job *job, struct np_ranks_verdic
 void np_ranks_judge_allreduce(const struct np_ranks_job *job, struct np_ranks_verdict *verdict);
 void np_ranks_judge_odds(const struct np_ranks_job *job, struct np_ranks_verdict *verdict);
 
+/* An error that says no more than that somebody else failed, or was waited for. Pure. */
+bool np_ranks_may_follow(const struct np_err *err);
+
 /* An error that ends the job whatever other ranks do. Pure. */
 bool np_ranks_fatal(const struct np_err *err);
 

@@ -3,7 +3,7 @@
 # What the scenarios share; sourced by each. A scenario runs as root under bash -eu: in
 # the test VM, or on a physical node with NODEPREP_HW=1. It ends with 0 when all came as
 # it must, with 77 after skip, with anything else when it failed.
-set -eu
+set -eEu
 HW=${NODEPREP_HW:-0}
 IP=${NODEPREP_HW_IP:-10.0.0.50/24}
 WORK=$(mktemp -d)
@@ -28,7 +28,7 @@ skip() {
 	echo "skip: $*"
 	exit 77
 }
-trap 'echo "FAIL: line $LINENO: $BASH_COMMAND"' ERR
+trap 'echo "FAIL: line $LINENO: $BASH_COMMAND" >&2' ERR
 
 # What a login on such a node has; a stock Debian gives 8 MiB, too little for any HCA.
 ulimit -l unlimited
