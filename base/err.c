@@ -64,6 +64,17 @@ void np_err_context(struct np_err *err, const char *fmt, ...)
 	np_one_line(err->message, sizeof(err->message));
 }
 
+int np_err_usage(struct np_err *err, const char *nearest, const char *what, const char *word)
+{
+	char shown[80];
+
+	np_err_set(err, -EINVAL, "usage", "%s \"%s\"", what,
+		   np_printable(word, shown, sizeof(shown)));
+	if (nearest)
+		np_err_hint(err, "did you mean %s?", nearest);
+	return -EINVAL;
+}
+
 int np_err_nomem(struct np_err *err)
 {
 	return np_err_set(err, -ENOMEM, "internal.memory", "out of memory");

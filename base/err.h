@@ -28,6 +28,10 @@ void np_err_hint(struct np_err *err, const char *fmt, ...) __attribute__((format
 /* Puts "context: " in front of the message; for use on the way up. */
 void np_err_context(struct np_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* A bad word of the command line: code "usage", message @what "@word"; the hint names
+ * @nearest, which may be NULL. Returns -EINVAL. */
+int np_err_usage(struct np_err *err, const char *nearest, const char *what, const char *word);
+
 /* -ENOMEM with its message. */
 int np_err_nomem(struct np_err *err);
 

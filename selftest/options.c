@@ -76,17 +76,6 @@ static bool takes_value(enum option option)
 	return option <= ENV;
 }
 
-static int usage(struct np_err *err, const char *nearest, const char *what, const char *word)
-{
-	char shown[80];
-
-	np_err_set(err, -EINVAL, "usage", "%s \"%s\"", what,
-		   np_printable(word, shown, sizeof(shown)));
-	if (nearest)
-		np_err_hint(err, "did you mean %s?", nearest);
-	return -EINVAL;
-}
-
 static bool env_valid(const char *entry)
 {
 	const char *c = entry;
@@ -116,7 +105,7 @@ static int take_value(struct np_options *out, enum option option, const char *va
 		return 0;
 	case GID_INDEX:
 		if (np_parse_u64(value, 10, 255, &number) < 0)
-			return usage(err, NULL, "--gid-index wants 0 to 255, not", value);
+			return np_err_usage(err, NULL, "--gid-index wants 0 to 255, not", value);
 		rung->gid_index = (int)number;
 		return 0;
 	case NETDEV:
@@ -131,12 +120,13 @@ static int take_value(struct np_options *out, enum option option, const char *va
 		return 0;
 	case ENV:
 		if (!env_valid(value))
-			return usage(err, NULL, "--env wants NAME=VALUE, not", value);
+			return np_err_usage(err, NULL, "--env wants NAME=VALUE, not", value);
 		out->env[out->n_env++] = value;
 		return 0;
 	default:
 		if (np_parse_u64(value, 10, TIMEOUT_MAX_MS, &number) < 0 || number == 0)
-			return usage(err, NULL, "--timeout-ms wants 1 to 86400000, not", value);
+			return np_err_usage(err, NULL, "--timeout-ms wants 1 to 86400000, not",
+					    value);
 		rung->timeout_ms = (int)number;
 		return 0;
 	}
@@ -193,28 +183,28 @@ static int take_option(int argc, char **argv, int *at, struct np_options *out, s
 	while (names[option] && !np_streq(names[option], name))
 		option++;
 	if (!names[option])
-		return usage(err, np_nearest(name, names), "unknown option", name);
+		return np_err_usage(err, np_nearest(name, names), "unknown option", name);
 	if (!takes_value((enum option)option)) {
 		if (value)
-			return usage(err, NULL, "no value goes with", name);
+			return np_err_usage(err, NULL, "no value goes with", name);
 		take_flag(out, (enum option)option);
 		return 0;
 	}
 	if (value)
 		return take_value(out, (enum option)option, value + 1, err);
 	if (*at + 1 >= argc)
-		return usage(err, NULL, "a value is missing after", name);
+		return np_err_usage(err, NULL, "a value is missing after", name);
 	return take_value(out, (enum option)option, argv[++*at], err);
 }
 
 static int take_rung(struct np_options *out, const char *word, struct np_err *err)
 {
 	if (out->rung)
-		return usage(err, NULL, "one rung a run; one too many:", word);
+		return np_err_usage(err, NULL, "one rung a run; one too many:", word);
 	out->rung = np_rung_find(word);
 	if (out->rung)
 		return 0;
-	usage(err, np_rung_nearest(word), "unknown rung", word);
+	np_err_usage(err, np_rung_nearest(word), "unknown rung", word);
 	if (!err->hint[0])
 		np_err_hint(err, "see nodeprep-selftest --list");
 	return -EINVAL;
@@ -236,7 +226,7 @@ int np_options_parse(int argc, char **argv, struct np_options *out, struct np_er
 		np_err_hint(err, "see nodeprep-selftest --list");
 	}
 	if (ret == 0 && parsed.action == NP_OPTIONS_LIBRARIES && parsed.rung)
-		ret = usage(err, NULL, "no rung goes with --libraries:", parsed.rung->name);
+		ret = np_err_usage(err, NULL, "no rung goes with --libraries:", parsed.rung->name);
 	if (ret == 0 && parsed.action != NP_OPTIONS_LIBRARIES && (parsed.brief || parsed.nvml))
 		ret = np_err_set(err, -EINVAL, "usage", "%s goes with --libraries alone",
 				 parsed.brief ? "--brief" : "--nvml");

@@ -57,17 +57,6 @@ static const char *const names[] = {
 	"--verbose",	     "--version",      "--help",	NULL
 };
 
-static int usage(struct np_err *err, const char *nearest, const char *what, const char *word)
-{
-	char shown[80];
-
-	np_err_set(err, -EINVAL, "usage", "%s \"%s\"", what,
-		   np_printable(word, shown, sizeof(shown)));
-	if (nearest)
-		np_err_hint(err, "did you mean %s?", nearest);
-	return -EINVAL;
-}
-
 static int number(const char *name, const char *text, uint64_t least, uint64_t most, uint64_t *out,
 		  struct np_err *err)
 {
@@ -152,15 +141,15 @@ static int take(int argc, char **argv, int *i, enum np_ranks_action *action,
 	       (strlen(names[option]) != len || strncmp(names[option], word, len) != 0))
 		option++;
 	if (!names[option])
-		return usage(err, np_nearest(word, names), "unknown option", word);
+		return np_err_usage(err, np_nearest(word, names), "unknown option", word);
 	if (option > TIMEOUT) {
 		if (equals)
-			return usage(err, NULL, "takes no value:", word);
+			return np_err_usage(err, NULL, "takes no value:", word);
 		set_flag((enum option)option, action, out);
 		return 0;
 	}
 	if (!equals && *i + 1 == argc)
-		return usage(err, NULL, "needs a value:", word);
+		return np_err_usage(err, NULL, "needs a value:", word);
 	return set_value((enum option)option, equals ? equals + 1 : argv[++*i], out, err);
 }
 
@@ -178,7 +167,7 @@ int np_ranks_options_parse(int argc, char **argv, enum np_ranks_action *action,
 		int ret;
 
 		if (argv[i][0] != '-')
-			return usage(err, NULL, "takes no argument, only options:", argv[i]);
+			return np_err_usage(err, NULL, "takes no argument, only options:", argv[i]);
 		ret = take(argc, argv, &i, action, out, err);
 		if (ret < 0)
 			return ret;
