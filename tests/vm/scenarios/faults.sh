@@ -47,8 +47,9 @@ say "the rung is killed"
 kill_rung() {
 	local proc
 	for proc in /proc/[0-9]*; do
-		[ "$(readlink "$proc/exe")" = "$SELFTEST" ] && grep -qzx rc "$proc/cmdline" || continue
-		kill -9 "${proc#/proc/}" && return
+		if [ "$(readlink "$proc/exe")" = "$SELFTEST" ] && grep -qzx rc "$proc/cmdline"; then
+			kill -9 "${proc#/proc/}" && return
+		fi
 	done
 	return 1
 }
