@@ -24,7 +24,8 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 # A network namespace of its own with an address, and the sysfs that goes with it.
 NETNS = ("mount -t sysfs sysfs /sys && ip link set lo up && "
          "ip link add va type veth peer name vb && ip link set vb up && "
-         "ip link set va up && ip addr add 10.9.0.1/24 dev va && sleep 0.3 && ")
+         "ip link set va up && ip addr add 10.9.0.1/24 dev va && "
+         "until [ \"$(cat /sys/class/net/va/operstate)\" = up ]; do sleep 0.02; done && ")
 
 
 def run(*argv, env=None, cwd="/"):
