@@ -58,7 +58,7 @@ def run(n, *argv, rc, nccl="", cuda=None, libraries=FAKES, timeout=120):
     done = subprocess.run(
         ["mpirun", "--allow-run-as-root", "--oversubscribe", *names, "-np", str(n), PROGRAM,
          "--json", "--trials", "1", "--size", "1024", "--timeout", str(timeout), *argv],
-        capture_output=True, text=True, env=env, stdin=subprocess.DEVNULL, timeout=180,
+        capture_output=True, text=True, env=env, stdin=subprocess.DEVNULL, timeout=900,
         check=False)
     assert (done.returncode == 0) is (rc == 0), done.stdout + done.stderr
     return Run(done)
@@ -94,7 +94,7 @@ def test_one_gpu_shown_to_each():
     done = subprocess.run(
         ["mpirun", "--allow-run-as-root", "--oversubscribe", "-x", "LD_LIBRARY_PATH", "-x",
          "FAKE_NCCL", "-x", "UCX_TLS", "-np", "2", "sh", "-c", program, "sh", PROGRAM, "--json"],
-        capture_output=True, text=True, env=env, timeout=180, check=False)
+        capture_output=True, text=True, env=env, timeout=900, check=False)
     assert done.returncode == 0, done
     gpus = [one["gpu"] for one in Run(done).ranks["list"]]
     assert gpus == ["0000:10:00.0", "0000:11:00.0"]

@@ -165,7 +165,7 @@ def test_cuda_hang():
 
 
 def test_cuda_deadline():
-    entry = one("cuda", "--full", "--timeout-ms", "50", rc=1, fake_cuda="delay=5")
+    entry = one("cuda", "--full", "--timeout-ms", "50", rc=1, fake_cuda="delay=40")
     assert entry["code"] == "selftest.timeout"
 
 
