@@ -37,8 +37,10 @@ def run(*argv, rc, libraries=FAKES, **fakes):
     """The entries of a run with FAKE_CUDA=cuda, FAKE_NCCL=nccl ..."""
     env = {"PATH": "/usr/bin:/bin", "LD_LIBRARY_PATH": libraries}
     env.update({name.upper(): value for name, value in fakes.items()})
+    if "--timeout-ms" not in argv:  # a fake GPU is as slow as the machine is busy
+        argv = [*argv, "--timeout-ms", "600000"]
     assert os.path.exists(os.path.join(FAKES, "libcuda.so.1")), "no fakes: make test builds them"
-    done = subprocess.run([PROGRAM, *argv], capture_output=True, text=True, timeout=120, env=env,
+    done = subprocess.run([PROGRAM, *argv], capture_output=True, text=True, timeout=900, env=env,
                           cwd="/", stdin=subprocess.DEVNULL, check=False)
     return document(done, rc)
 
