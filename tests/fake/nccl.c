@@ -271,8 +271,7 @@ static int init_rank(struct fake_comm **out, int n, struct fake_id id, int rank,
 		return 2;
 	memcpy(&number, id.bytes, sizeof(number));
 	snprintf(comm->name, sizeof(comm->name), "/np-fake-nccl-%.*s-%016llx",
-		 room ? (int)strcspn(room, " ") : 0, room ? room : "",
-		 (unsigned long long)number);
+		 room ? (int)strcspn(room, " ") : 0, room ? room : "", (unsigned long long)number);
 	comm->rank = rank;
 	comm->n = n;
 	comm->blocking = blocking;
