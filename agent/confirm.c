@@ -33,7 +33,6 @@ static void detach(void)
 	int null_fd;
 
 	setsid();
-	prctl(PR_SET_NAME, "nodeprep-guard");
 	np_signals_ignore();
 	sigaction(SIGTERM, &term, NULL);
 	close_range(0, ~0U, 0);
@@ -41,6 +40,8 @@ static void detach(void)
 	if (null_fd != 0 || dup2(0, 1) < 0 || dup2(0, 2) < 0 || chdir("/") < 0)
 		_exit(1);
 	openlog("nodeprep", LOG_PID, LOG_DAEMON);
+	/* last: who finds it by its name can tell it to end */
+	prctl(PR_SET_NAME, "nodeprep-guard");
 }
 
 /* A folder that cannot be looked at at the moment says nothing. */

@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import subprocess
+import tempfile
 
 import jsonschema
 import pytest
@@ -25,6 +26,8 @@ PYTHON = "/usr/bin/python3"
 IP = "10.0.0.50/24"
 # nothing is waited for, no data path is tried: for tests that are about neither
 QUICK = ["--timeout", "0", "--no-selftest"]
+# a condition of the shell: the actions that come before what is waited for are done
+ADDRESSED = "ip -4 -o addr show dev ib0 | grep -qF " + IP
 PORTS = ["mlx5_0:1", "mlx5_1:1", "mlx5_2:1", "mlx5_3:1"]
 FILES = ["/root/.nccl.conf", "/etc/nccl.conf", "/etc/profile.d/nodeprep-ucx.sh",
          "/etc/profile.d/nodeprep-ucx.csh", "/etc/nodeprep/ucx.env",
@@ -125,7 +128,7 @@ class Node:
         environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1")
         if named:
             done = subprocess.run([SIMNODE, "start", *options, self.name, path], text=True,
-                                  capture_output=True, check=False, timeout=60)
+                                  capture_output=True, check=False, timeout=300)
             assert done.returncode == 0, done.stderr
             argv = [SIMNODE, "exec", self.name, "--", *remote]
         else:
@@ -144,7 +147,7 @@ class Node:
         self.remote.stdout.close()
         if self.name:
             subprocess.run([SIMNODE, "stop", self.name], capture_output=True, check=False,
-                           timeout=60)
+                           timeout=300)
 
     def ask(self, op, **request):
         print(json.dumps(dict(request, op=op)), file=self.remote.stdin, flush=True)
@@ -156,13 +159,13 @@ class Node:
 
     def set(self, *changes):
         done = subprocess.run([SIMNODE, "set", self.name, *changes], text=True,
-                              capture_output=True, check=False, timeout=60)
+                              capture_output=True, check=False, timeout=300)
         assert done.returncode == 0, done.stderr
 
     # ---- commands ----
 
     @staticmethod
-    def request(argv, env=None, only_env=None, user=None, timeout=60, cwd=None, stdin=b""):
+    def request(argv, env=None, only_env=None, user=None, timeout=300, cwd=None, stdin=b""):
         environment = dict(only_env) if only_env is not None else dict(ENV, **(env or {}))
         if user and only_env is None:
             environment.update(HOME="/home/" + user, USER=user, LOGNAME=user)
@@ -198,16 +201,29 @@ class Node:
         request = self.request(argv, **how)
         return argv, self.ask("spawn", **request)["pid"]
 
-    def wait(self, spawned, timeout=60):
+    def wait(self, spawned, timeout=300):
         argv, pid = spawned
         return Result(argv, self.ask("wait", pid=pid, timeout=timeout))
 
     def kill(self, spawned, number=signal.SIGTERM):
         self.ask("kill", pid=spawned[1], signal=int(number))
 
+    def kill_when(self, condition, number, *argv, **how):
+        """The signal comes when a condition of the shell holds; the command is $P in it."""
+        answer = self.ask("kill_when", when=condition, signal=int(number),
+                          **self.request(argv, **how))
+        done = Result(argv, answer)
+        assert answer["held"], "never so: %s\n%r" % (condition, done)
+        return done
+
     def kill_after(self, after, number, *argv, **how):
         return Result(argv, self.ask("kill_after", after=after, signal=int(number),
                                      **self.request(argv, **how)))
+
+    def until(self, condition, timeout=300):
+        """Waits for a condition of the shell; machines may be slow."""
+        done = self.shell("until %s; do sleep 0.02; done" % condition, timeout=timeout)
+        assert done.rc == 0, "never so: %s\n%r" % (condition, done)
 
     # ---- what is on the node ----
 
@@ -280,6 +296,30 @@ def ucx_values(node):
     assert text is not None
     return dict(line.split("=", 1) for line in text.decode().splitlines()
                 if not line.startswith("#"))
+
+
+@functools.lru_cache(maxsize=None)
+def endless():
+    """A program that does nothing and does not end."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "endless")
+        subprocess.run(["cc", "-x", "c", "-", "-o", path], check=True, text=True,
+                       input="#include <unistd.h>\nint main(void) { for (;;) pause(); }\n")
+        with open(path, "rb") as file:
+            return file.read()
+
+
+def with_endless_selftest(node):
+    """The agent with a nodeprep-selftest beside it that never ends."""
+    node.text("mkdir", "/tmp/endless")
+    node.text("cp", NODEPREP, "/tmp/endless/nodeprep")
+    node.write("/tmp/endless/nodeprep-selftest", endless())
+    node.text("chmod", "755", "/tmp/endless/nodeprep-selftest")
+    return "/tmp/endless/nodeprep"
+
+
+# a condition of the shell: the self-test runs
+AT_THE_SELFTEST = ADDRESSED + " && pgrep -P $P -x nodeprep-selfte"
 
 
 def install_nvml(node, fake):

@@ -60,13 +60,13 @@ class Fleet:
     def start(self, name, *options, ini="guide.ini"):
         done = subprocess.run([helpers.SIMNODE, "start", "--quiet", "--bind", self.folder, "--set", "node.hostname=" + name, *options,
                                PREFIX + name, os.path.join(helpers.NODES, ini)],
-                              capture_output=True, text=True, check=False, timeout=120)
+                              capture_output=True, text=True, check=False, timeout=600)
         assert done.returncode == 0, done.stderr
         self.nodes[name] = PREFIX + name
 
     def close(self):
         for real in self.nodes.values():
-            subprocess.run([helpers.SIMNODE, "stop", real], capture_output=True, check=False, timeout=60)
+            subprocess.run([helpers.SIMNODE, "stop", real], capture_output=True, check=False, timeout=600)
 
     def write(self, name, text):
         with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
@@ -91,14 +91,14 @@ class Fleet:
     def run(self, line, cwd=None):
         """A line as an admin would type it."""
         done = subprocess.run(["sh", "-c", line], cwd=cwd or self.folder, env=self.environment(), text=True,
-                              stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=600)
+                              stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=1800)
         return Run(line, done, os.path.join(self.folder, "record"))
 
     def on(self, name, *argv, user=None):
         """A command on a node: its stdout."""
         words = ["--user", user] if user else []
         done = subprocess.run([helpers.SIMNODE, "exec", *words, self.nodes[name], "--", *argv], cwd="/",
-                              capture_output=True, text=True, check=False, timeout=120)
+                              capture_output=True, text=True, check=False, timeout=600)
         assert done.returncode == 0, (argv, done.stdout, done.stderr)
         return done.stdout
 
@@ -118,7 +118,7 @@ class Fleet:
         argv = [helpers.SIMNODE, "exec", *words, self.nodes[name], "--", "env", "PYTHONPATH=" + collections,
                 "PYTHONDONTWRITEBYTECODE=1", *env, helpers.PYTHON, MODULE]
         done = subprocess.run(argv, input=json.dumps({"ANSIBLE_MODULE_ARGS": arguments}), cwd=helpers.ROOT,
-                              capture_output=True, text=True, check=False, timeout=120)
+                              capture_output=True, text=True, check=False, timeout=600)
         assert done.stdout.startswith("\n{") or done.stdout.startswith("{"), (done.stdout, done.stderr)
         answer = json.loads(done.stdout)
         assert bool(answer.get("failed")) == (done.returncode != 0), done.stdout

@@ -51,8 +51,16 @@ def do_run(request):
     return finish(process, request)
 
 
+def has_begun(process):
+    """The kernel shows a command line, and what comes with it, once the program is in place."""
+    with open("/proc/%d/cmdline" % process.pid, "rb") as file:
+        return file.read(1) or process.poll() is not None
+
+
 def do_spawn(request):
     process = start(request)
+    while not has_begun(process):
+        time.sleep(0.001)
     running[process.pid] = process
     return {"pid": process.pid}
 
@@ -73,6 +81,18 @@ def do_kill_after(request):
     time.sleep(request["after"])
     process.send_signal(request["signal"])
     return finish(process, request)
+
+
+def do_kill_when(request):
+    """Starts, kills once a condition of the shell holds, where $P is the process, waits."""
+    process, held = start(request), False
+    end = time.monotonic() + request["timeout"]
+    while not held and process.poll() is None and time.monotonic() < end:
+        held = subprocess.run(["sh", "-c", request["when"]], env=dict(os.environ, P=str(process.pid)),
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                              check=False).returncode == 0
+    process.send_signal(request["signal"])
+    return dict(finish(process, request), held=held)
 
 
 def do_read(request):

@@ -110,7 +110,7 @@ class Job:
         return Done(self.argv, self.process.returncode, out, err,
                     time.monotonic() - self.start)
 
-    def pid(self, rank, comm="nodeprep-ranks", within=60):
+    def pid(self, rank, comm="nodeprep-ranks", within=300):
         """The process of a rank, once it is there: its supervisor, or "ranks-worker"."""
         until = time.monotonic() + within
         while time.monotonic() < until and self.process.poll() is None:
@@ -175,7 +175,7 @@ class World:
         self.run("ip", "netns", "exec", host, *argv)
 
     def start(self, *options, per_host=1, ranks=None, hosts=None, program=RANKS, env=None,
-              apps=None, launcher=(), timeout=150):
+              apps=None, launcher=(), timeout=900):
         """mpirun in h1. @apps: the words after mpirun's own options, instead of one program."""
         hosts = hosts or self.hosts
         np = ranks or hosts * per_host

@@ -44,7 +44,7 @@ def main(how, argv):
         os.write(writer, b" " * filled)
     with subprocess.Popen(argv, stdout=writer, cwd="/") as process:
         os.close(writer)
-        seen, out, late = {}, [], time.monotonic() + 20
+        seen, out, late = {}, [], time.monotonic() + 200
 
         def drain():
             with os.fdopen(reader, "rb") as file:

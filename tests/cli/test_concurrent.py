@@ -6,7 +6,8 @@ import random
 import signal
 
 import pytest
-from helpers import FILES, IP, NODEPREP, PLAIN, QUICK
+from helpers import (AT_THE_SELFTEST, FILES, IP, NODEPREP, PLAIN, QUICK,
+                     with_endless_selftest)
 
 
 def leftovers(node):
@@ -45,18 +46,19 @@ def test_many_at_once_with_different_wishes(guide):
 
 def test_looking_needs_no_lock(guide):
     guide.text("mkdir", "-p", "/run/nodeprep")
-    holder = guide.spawn("flock", "-F", "/run/nodeprep/lock", "sleep", "30")
-    guide.run("sleep", "0.3")
-    assert guide.nodeprep("plan", "--ip", IP, timeout=10).rc == 0
-    assert guide.nodeprep("check", "--ip", IP, timeout=10).rc == 1
+    holder = guide.spawn("flock", "-F", "/run/nodeprep/lock", "sleep", "600")
+    guide.until("! flock -n /run/nodeprep/lock true")
+    assert guide.nodeprep("plan", "--ip", IP).rc == 0
+    assert guide.nodeprep("check", "--ip", IP).rc == 1
     guide.kill(holder)
     guide.wait(holder)
 
 
 def test_the_lock_is_not_inherited_by_what_is_left_running(guide):
     """A lock that outlives its holder would stop the next run."""
-    guide.kill_after(0.4, signal.SIGKILL, NODEPREP, "apply", "--ip", IP, "--timeout", "0")
-    assert guide.nodeprep("apply", "--ip", IP, *QUICK, timeout=20).rc == 0
+    guide.kill_when(AT_THE_SELFTEST, signal.SIGKILL, with_endless_selftest(guide), "apply",
+                    "--ip", IP, "--timeout", "600", "--no-probe")
+    assert guide.nodeprep("apply", "--ip", IP, *QUICK).rc == 0
 
 
 @pytest.mark.parametrize("seed", range(3))

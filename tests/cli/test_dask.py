@@ -137,9 +137,9 @@ print(_prepare_ucx_config())
 TASK = """
 import sys
 from distributed import Client
-client = Client(sys.argv[1], timeout=40)
-client.wait_for_workers(1, timeout=40)
-print(client.submit(sum, range(100)).result(timeout=40))
+client = Client(sys.argv[1], timeout=200)
+client.wait_for_workers(1, timeout=200)
+print(client.submit(sum, range(100)).result(timeout=200))
 print(client.scheduler.address, *client.scheduler_info()["workers"])
 def started_by():
     import os
@@ -161,7 +161,7 @@ def test_scheduler_and_worker_run_a_task(node):
                    (SCHEDULER, "/tmp/scheduler", ["--no-dashboard"]),
                    (WORKER, "/tmp/worker", ["--nthreads", "1", "--no-dashboard"]))]
     try:
-        done = one.run(PYTHON, "-c", TASK, "tcp://%s:8786" % ADDRESS, cwd="/tmp", timeout=120)
+        done = one.run(PYTHON, "-c", TASK, "tcp://%s:8786" % ADDRESS, cwd="/tmp", timeout=700)
     finally:
         for each in running:
             one.kill(each)
@@ -180,7 +180,7 @@ def test_scheduler_and_worker_run_a_task(node):
 def launch(node):
     """launch(INI, CONF, COMMAND...) runs the launcher with programs that only tell how they
     were called; {name: options of its help}."""
-    def start(ini, conf, programs, *argv, env=None, user="alice", lives=":", term_after=None):
+    def start(ini, conf, programs, *argv, env=None, user="alice", lives=":", term_when=None):
         one = node(ini)
         one.write(CONF, "[dask]\nenabled = yes\nprefix = /tmp/env\n" + conf)
         one.json("apply", "--ip", IP, *QUICK)
@@ -203,8 +203,8 @@ exit ;; esac
         for tool in ("sh", "id", "sleep"):
             one.text("ln", "-sf", shutil.which(tool), "/tmp/tools/" + tool)
         how = {"only_env": dict(variables, **(env or {})), "user": user}
-        if term_after:
-            done = one.kill_after(term_after, signal.SIGTERM, LAUNCHER, *argv, **how)
+        if term_when:
+            done = one.kill_when(term_when, signal.SIGTERM, LAUNCHER, *argv, **how)
         else:
             done = one.run(LAUNCHER, *argv, **how)
         done.left = one.run("pgrep", "-x", "sleep").stdout
@@ -318,13 +318,17 @@ def test_the_launcher_starts_each(launch, own):
     assert own or all(re.fullmatch(r"mlx5_\d+:1,ib\w+", text) for text in devices), devices
 
 
-@pytest.mark.parametrize("lives, term_after, rc", [
-    ('[ "$CUDA_VISIBLE_DEVICES" = 3 ] || exec sleep 1000', None, 1),
-    ("exec sleep 1000", 2, 143)])
-def test_the_launcher_ends_each(launch, lives, term_after, rc):
+SLEEP = '[ "$(/usr/bin/pgrep -c -x sleep)" = %d ]'
+
+
+@pytest.mark.parametrize("lives, term_when, rc", [
+    # the one is not ended by another before it has said its line
+    ('[ "$CUDA_VISIBLE_DEVICES" = 3 ] || exec sleep 1000; until %s; do :; done' % SLEEP % 7, None, 1),
+    ("exec sleep 1000", SLEEP % 8, 143)])
+def test_the_launcher_ends_each(launch, lives, term_when, rc):
     """One that ends takes the others along, and so does SIGTERM to the launcher alone."""
     done = launch("dgx.ini", "per_gpu = yes\n" + HEAD, {"dask cuda worker": NEW}, "worker",
-                  lives=lives, term_after=term_after)
+                  lives=lives, term_when=term_when)
     assert done.rc == rc and done.left == "", (done, done.left)
     assert len(done.stdout.splitlines()) == 8
 

@@ -159,7 +159,7 @@ def test_another_run_at_work_is_not_waited_for_without_an_end(hook, node):
     one = hook.host(node)
     held = one.spawn("sh", "-c", "mkdir -p /run/nodeprep; exec flock /run/nodeprep/lock sleep 600")
     one.text("sh", "-c", "while flock -n /run/nodeprep/lock true; do sleep 0.05; done")
-    lines = hook.run(one, "pending: another nodeprep has been at work for 30 s", NODEPREP_HOOK_SECONDS="90")
+    lines = hook.run(one, "pending: another nodeprep has been at work for 30 s", NODEPREP_HOOK_SECONDS="600")
     assert len(lines) == 1 and lines[0].endswith("then run nodeprep apply")
     one.kill(held, signal.SIGKILL)
     one.wait(held)
@@ -320,14 +320,18 @@ def test_one_that_hangs_is_ended_with_all_that_it_started(hook, node):
 
 def test_a_run_that_is_stopped_is_taken_back(hook, node):
     """The deadline comes while it waits for a port: the address is gone again, with the hook."""
-    one = hook.host(node, "c05-no-sm.ini", conf=WITH_ADDRESS.replace("wait = 0", "wait = 50"))
+    one = hook.host(node, "c05-no-sm.ini", conf=WITH_ADDRESS.replace("wait = 0", "wait = 600"))
     hook.replace("unattended", "install_wait_s=15 ", "install_wait_s=900 ")
     try:
         before = one.links(), one.tree("/etc", "/root")
-        hook.run(one, "pending: not done within 3 s", changes=True, NODEPREP_HOOK_SECONDS="3")
-        assert (one.links(), one.tree("/etc", "/root")) == before
-        # it had begun
-        assert one.read("/run/nodeprep/lock") is not None and one.tree("/var/lib/nodeprep")
+        for seconds in ("3", "15", "75"):
+            hook.run(one, "pending: not done within %s s" % seconds, changes=True,
+                     NODEPREP_HOOK_SECONDS=seconds)
+            assert (one.links(), one.tree("/etc", "/root")) == before
+            begun = one.read("/run/nodeprep/lock") is not None and one.tree("/var/lib/nodeprep")
+            if begun:  # a slow machine needs longer
+                break
+        assert begun
         assert one.run("pgrep", "-x", "nodeprep").rc == 1
     finally:
         hook.replace("unattended", "install_wait_s=900 ", "install_wait_s=15 ")

@@ -7,7 +7,7 @@ import os
 import shutil
 
 import pytest
-from helpers import BUILD, IP, NODEPREP
+from helpers import ADDRESSED, BUILD, IP, NODEPREP
 
 GOOD = {"rung": "tcp", "device": "ib0", "transport": "tcp/ib0", "status": "ok", "code": "",
         "message": "moved", "hint": "", "size_bytes": 8, "latency_us": 1.5,
@@ -79,7 +79,7 @@ def test_a_line_of_somebody_keeps_no_node_down(node, line):
 
 def test_the_undo_of_a_killed_run_is_kept(node):
     one = node("guide.ini", "--set", "port mlx5_1:1.state=INIT")
-    one.kill_after(1.5, 9, NODEPREP, "apply", "--ip", IP, "--no-selftest", "--timeout", "20")
+    one.kill_when(ADDRESSED, 9, NODEPREP, "apply", "--ip", IP, "--no-selftest", "--timeout", "600")
     assert "/var/lib/nodeprep/journal.json" in one.tree("/var/lib/nodeprep")
     done = one.json("apply", "--ip", IP, "--no-selftest", "--timeout", "0", rc=1)
     done.check("state.interrupted")

@@ -2,8 +2,6 @@
 """C40: what a running job uses is not changed under it: TCP connections, LNET, GPU memory.
 Queue pairs need a kernel with RDMA: tests/vm/scenarios/in-use.sh."""
 
-import time
-
 import pytest
 from helpers import IP, PLAIN, PYTHON, QUICK
 
@@ -31,11 +29,8 @@ time.sleep(600)
 def hold(one, address="10.0.0.50", name="solver", family="4"):
     one.run("rm", "-f", "/tmp/held")
     held = one.spawn(PYTHON, "-c", HOLD, address, name, family)
-    for _ in range(300):
-        if one.run("test", "-s", "/tmp/held").rc == 0:
-            return held
-        time.sleep(0.05)
-    raise AssertionError("nobody connected: %r" % one.wait(held, 1))
+    one.until("test -s /tmp/held")
+    return held
 
 
 def apply(one, *argv, rc=0):
@@ -167,8 +162,7 @@ def test_c40_the_device_node_of_a_gpu_job(node):
     one = node("c20-gdrdrv-no-node.ini")
     one.shell("mknod /dev/gdrdrv c 508 0; chown 1234 /dev/gdrdrv; echo >/dev/nvidia-uvm")
     held = one.spawn("sh", "-c", "exec 3</dev/nvidia-uvm; echo >/tmp/held; exec sleep 600")
-    while one.run("test", "-s", "/tmp/held").rc or one.run("pidof", "-s", "sleep").rc:
-        time.sleep(0.05)
+    one.until("test -s /tmp/held && grep -qx sleep /proc/%d/comm" % held[1])
     done = apply(one, rc=3)
     assert done.error["code"] == "gdrcopy.in_use", done.error
     assert "process %d (sleep)" % held[1] in done.error["message"]
@@ -194,8 +188,7 @@ ctypes.CDLL(None).prctl(15, sys.argv[1].encode(), 0, 0, 0)
 open("/tmp/held", "w").write("x")
 time.sleep(600)
 """, name)
-    while one.run("test", "-s", "/tmp/held").rc:
-        time.sleep(0.05)
+    one.until("test -s /tmp/held")
     assert one.read("/proc/%d/comm" % held[1]).decode() == name + "\n"
     done = apply(one, rc=3)
     assert done.error["code"] == "gdrcopy.in_use", done.error

@@ -236,12 +236,9 @@ def test_a_link_in_its_place_is_refused(guide):
 def play(node, name, limit):
     """A process of that name with a limit, as a service would be."""
     node.text("cp", "/bin/sleep", "/tmp/" + name)
-    spawned = node.spawn("sh", "-c", "ulimit -Sl %s; exec /tmp/%s 300" % (limit, name))
-    for _ in range(200):
-        if node.shell("grep -qsx %s /proc/%d/comm" % (name[:15], spawned[1])).rc == 0:
-            return spawned
-        node.text("sleep", "0.05")
-    raise AssertionError("%s did not start" % name)
+    spawned = node.spawn("sh", "-c", "ulimit -Sl %s; exec /tmp/%s 600" % (limit, name))
+    node.until("grep -qsx %s /proc/%d/comm" % (name[:15], spawned[1]))
+    return spawned
 
 
 @pytest.mark.parametrize("name", ["slurmd", "dask-cuda-worker", "containerd"])

@@ -50,7 +50,7 @@ def carriers(done, apart):
 
 
 def plain(*argv, env=None):
-    return subprocess.run([RANKS, *argv], capture_output=True, text=True, timeout=60,
+    return subprocess.run([RANKS, *argv], capture_output=True, text=True, timeout=300,
                           env=env or {"PATH": os.environ["PATH"]})
 
 

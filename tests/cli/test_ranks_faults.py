@@ -12,7 +12,9 @@ import pytest
 from ranks_world import HOOKED, RANKS, World, need_launcher
 
 SHORT = ["--json", "--no-allreduce", "--size", "4096"]
-LONG = [*SHORT, "--trials", "1000"]
+# not over before it is hurt, on a quick machine either; and "long before the deadline" on a slow one
+LONG = ["--json", "--no-allreduce", "--size", "1048576", "--trials", "1000"]
+LATE, EARLY = ["--timeout", "600"], 300
 # mpirun's own end of a job takes a few seconds more than the program's
 SLACK = 15
 
@@ -27,7 +29,7 @@ def world(tmp_path_factory):
 
 def connected(world, host, count):
     """Until the ranks of @host have so many connections."""
-    until = time.monotonic() + 60
+    until = time.monotonic() + 300
     while time.monotonic() < until:
         shown = subprocess.run(world.enter(["ip", "netns", "exec", host, "ss", "-Htn", "state",
                                             "established", "dst", "10.71.0.0/24"]),
@@ -50,29 +52,29 @@ def hurt(job, rank, comm, number):
     (signal.SIGSTOP, "is stopped for")])
 def test_a_worker_that_dies_or_hangs(world, number, words):
     """The rank's own supervisor tells, long before the deadline."""
-    job = world.start(*LONG, "--timeout", "100", per_host=2)
+    job = world.start(*LONG, *LATE, per_host=2)
     hurt(job, 5, "ranks-worker", number)
     done = job.wait()
     assert done.rc == 1 and not done.doc["ready"], repr(done)
     finding = done.one("ranks.hung" if number == signal.SIGSTOP else "ranks.died")
     assert finding["target"] == "rank 5 on h3 (eth1)" and words in finding["message"]
-    assert done.seconds < 80, repr(done)
+    assert done.seconds < EARLY, repr(done)
 
 
 def test_a_worker_that_dies_where_pmix_takes_one_look_up_at_a_time(world):
     def apps(_env):
-        return ["-np", "6", "env", "NP_TEST_PMIX_VERSION=5", HOOKED, *LONG, "--timeout", "100"]
+        return ["-np", "6", "env", "NP_TEST_PMIX_VERSION=5", HOOKED, *LONG, *LATE]
     job = world.start("--json", apps=apps)
     hurt(job, 5, "ranks-worker", signal.SIGKILL)
     done = job.wait()
     assert done.rc == 1 and not done.doc["ready"], repr(done)
     assert done.one("ranks.died")["target"].startswith("rank 5 on h3"), repr(done)
-    assert done.seconds < 90, repr(done)
+    assert done.seconds < EARLY, repr(done)
 
 
 def test_a_rank_whose_process_is_killed(world):
     """The launcher ends the others; one of the same host says first who it was."""
-    job = world.start(*LONG, "--timeout", "60", per_host=2)
+    job = world.start(*LONG, *LATE, per_host=2)
     job.pid(4, "ranks-worker")
     hurt(job, 5, "nodeprep-ranks", signal.SIGKILL)
     done = job.wait()
@@ -84,7 +86,7 @@ def test_a_rank_whose_process_is_killed(world):
 
 def test_the_only_rank_of_a_host_is_killed(world):
     """Those at the other ends of its connections name it."""
-    job = world.start(*LONG, "--timeout", "60")
+    job = world.start(*LONG, *LATE)
     job.pid(2, "ranks-worker")
     connected(world, "h3", 2)
     hurt(job, 2, "nodeprep-ranks", signal.SIGKILL)
@@ -114,9 +116,9 @@ def test_a_rank_that_does_not_come(world):
     """The launcher started something there, which never joins."""
     def apps(_env):
         options = [*SHORT, "--timeout", "10"]
-        return ["-np", "2", RANKS, *options, ":", "-np", "1", "sleep", "60"]
+        return ["-np", "2", RANKS, *options, ":", "-np", "1", "sleep", "600"]
     done = world.job("--json", apps=apps)
-    assert done.rc != 0 and done.seconds < 10 + 2 * SLACK, repr(done)
+    assert done.rc != 0 and done.seconds < EARLY, repr(done)
     finding = done.one("ranks.absent")
     assert "rank 2 on h3" in finding["message"]
 
@@ -225,39 +227,38 @@ def test_the_plain_program_has_no_hook(world):
 
 # ---- slow ----
 
-DELAY_MS = 60
-# a busy machine may hold up a pair too, but not for so long
-LONG_US = DELAY_MS * 1000 / 2
+# a busy machine holds up pairs too, and so hides which it is: the last of these counts
+DELAYS_MS = [60, 60, 300, 1000]
 
 
-def slow(tmp_path, delays, wanted):
+def slow(tmp_path, hosts, wanted):
     """Four hosts at a switch of our own, and the findings about a latency that nothing but the
-    delay can explain. A busy machine may make others slow as well, and so hide which it is:
-    the last of at most four runs counts."""
-    one = World(tmp_path, 4, [delays])
-    try:
-        for _ in range(4):
-            done = one.job(*SHORT, "--trials", "3", "--factor", "8", "--timeout", "100")
-            assert done.rc == 0, repr(done)  # it is verified, after all
-            about = [(c, re.search(r": ([0-9.]+) us, usual is", c["message"]))
-                     for c in done.findings("warn")]
-            found = [c for c, us in about if us and float(us.group(1)) > LONG_US]
-            if [(c["code"], c["target"]) for c in found] == [wanted]:
-                break
-    finally:
-        one.close()
+    delay can explain, half of which is a lot; in us."""
+    for i, delay_ms in enumerate(DELAYS_MS):
+        (tmp_path / str(i)).mkdir()
+        one = World(tmp_path / str(i), 4, ["%s:%d" % (hosts, delay_ms)])
+        try:
+            done = one.job(*SHORT, "--trials", "3", "--factor", "8", "--timeout", "600")
+        finally:
+            one.close()
+        assert done.rc == 0, repr(done)  # it is verified, after all
+        about = [(c, re.search(r": ([0-9.]+) us, usual is", c["message"]))
+                 for c in done.findings("warn")]
+        found = [c for c, us in about if us and float(us.group(1)) > delay_ms * 500]
+        if [(c["code"], c["target"]) for c in found] == [wanted]:
+            break
     assert [(c["code"], c["target"]) for c in found] == [wanted], repr(done)
-    return done, found
+    return done, found, delay_ms * 500
 
 
 def test_a_slow_pair_is_named(tmp_path):
     need_launcher()
-    done, _ = slow(tmp_path, "h2:h4:%d" % DELAY_MS,
-                   ("ranks.pair_slow", "rank 1 on h2 (eth1) and rank 3 on h4 (eth1)"))
-    assert done.ranks["latency_us"][1][3] > LONG_US > done.ranks["latency_us"][0][3]
+    done, _, long_us = slow(tmp_path, "h2:h4",
+                            ("ranks.pair_slow", "rank 1 on h2 (eth1) and rank 3 on h4 (eth1)"))
+    assert done.ranks["latency_us"][1][3] > long_us > done.ranks["latency_us"][0][3]
 
 
 def test_a_slow_node_is_named(tmp_path):
     need_launcher()
-    _, found = slow(tmp_path, "h3:*:%d" % DELAY_MS, ("ranks.node_slow", "rank 2 on h3 (eth1)"))
+    _, found, _ = slow(tmp_path, "h3:*", ("ranks.node_slow", "rank 2 on h3 (eth1)"))
     assert "to and from most between hosts" in found[0]["message"]

@@ -8,12 +8,15 @@ import json
 import os
 import shutil
 import subprocess
+import uuid
 
 import pytest
 from helpers import BUILD, validate
 
 PROGRAM = os.path.join(BUILD, "nodeprep-ranks")
 FAKES = os.path.join(BUILD, "asan", "fake")
+# what tells our shared memory from that of others
+ROOM = uuid.uuid4().hex[:8]
 GPU = ["0000:17:00.0", "0000:18:00.0", "0000:19:00.0"]
 SIZES = [8, 4096, 65536, 1 << 20, 8 << 20, 64 << 20]
 pytestmark = pytest.mark.skipif(not shutil.which("mpirun"),
@@ -48,14 +51,14 @@ def run(n, *argv, rc, nccl="", cuda=None, libraries=FAKES, timeout=120):
     """nodeprep-ranks with @n ranks, FAKE_NCCL=@nccl and FAKE_CUDA=@cuda."""
     assert os.path.exists(os.path.join(FAKES, "libnccl.so.2")), "no fakes: make test builds them"
     env = {"PATH": os.environ["PATH"], "HOME": "/root", "LD_LIBRARY_PATH": libraries,
-           "FAKE_NCCL": nccl, "FAKE_CUDA": cuda or "gpus=%d" % n, "UCX_TLS": "tcp,sm,self",
+           "FAKE_NCCL": "%s room=%s" % (nccl, ROOM), "FAKE_CUDA": cuda or "gpus=%d" % n, "UCX_TLS": "tcp,sm,self",
            "UCX_HANDLE_ERRORS": "none"}
     names = [word for name in env if name.startswith(("LD_", "FAKE_", "UCX_"))
              for word in ("-x", name)]
     done = subprocess.run(
         ["mpirun", "--allow-run-as-root", "--oversubscribe", *names, "-np", str(n), PROGRAM,
          "--json", "--trials", "1", "--size", "1024", "--timeout", str(timeout), *argv],
-        capture_output=True, text=True, env=env, stdin=subprocess.DEVNULL, timeout=180,
+        capture_output=True, text=True, env=env, stdin=subprocess.DEVNULL, timeout=900,
         check=False)
     assert (done.returncode == 0) is (rc == 0), done.stdout + done.stderr
     return Run(done)
@@ -63,9 +66,10 @@ def run(n, *argv, rc, nccl="", cuda=None, libraries=FAKES, timeout=120):
 
 @pytest.fixture(autouse=True)
 def no_rooms_left():
-    """Shared memory of a fake whose process was killed."""
+    """Shared memory of a fake whose process was killed; that of others, who may be at work beside
+    this, is theirs."""
     yield
-    for path in glob.glob("/dev/shm/np-fake-nccl-*"):
+    for path in glob.glob("/dev/shm/np-fake-nccl-%s-*" % ROOM):
         os.unlink(path)
 
 
@@ -86,11 +90,11 @@ def test_one_gpu_shown_to_each():
     program = ('FAKE_CUDA="gpus=1 bus=1$PMIX_RANK" exec "$@"')
     os.environ.setdefault("PATH", "/usr/bin:/bin")
     env = {"PATH": os.environ["PATH"], "HOME": "/root", "LD_LIBRARY_PATH": FAKES,
-           "UCX_TLS": "tcp,sm,self"}
+           "FAKE_NCCL": "room=" + ROOM, "UCX_TLS": "tcp,sm,self"}
     done = subprocess.run(
         ["mpirun", "--allow-run-as-root", "--oversubscribe", "-x", "LD_LIBRARY_PATH", "-x",
-         "UCX_TLS", "-np", "2", "sh", "-c", program, "sh", PROGRAM, "--json"],
-        capture_output=True, text=True, env=env, timeout=180, check=False)
+         "FAKE_NCCL", "-x", "UCX_TLS", "-np", "2", "sh", "-c", program, "sh", PROGRAM, "--json"],
+        capture_output=True, text=True, env=env, timeout=900, check=False)
     assert done.returncode == 0, done
     gpus = [one["gpu"] for one in Run(done).ranks["list"]]
     assert gpus == ["0000:10:00.0", "0000:11:00.0"]

@@ -32,6 +32,8 @@ SelectTypeParameters=CR_CPU
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 SlurmdParameters=config_overrides
+MessageTimeout=100
+TCPTimeout=60
 NodeName=h1 NodeAddr=10.70.0.1 CPUs=8 State=UNKNOWN
 NodeName=h2 NodeAddr=10.70.0.2 CPUs=8 State=UNKNOWN
 PartitionName=all Nodes=h1,h2 Default=YES State=UP
@@ -82,7 +84,7 @@ class Cluster:
                                 stderr=subprocess.DEVNULL)
 
     def wait_idle(self):
-        until = time.monotonic() + 40
+        until = time.monotonic() + 300
         shown = ""
         while time.monotonic() < until:
             shown = subprocess.run(self.world.enter(self.command("h1", "sinfo -h -o '%D %t'")),
@@ -100,7 +102,7 @@ class Cluster:
     def start(self, *options, tasks=4):
         self.wait_idle()
         line = "exec srun --mpi=pmix -N 2 --ntasks-per-node=%d %s %s" % (tasks // 2, RANKS, " ".join(options))
-        return Job(self.world, self.command("h1", line), self.env, 150)
+        return Job(self.world, self.command("h1", line), self.env, 900)
 
     def close(self):
         for daemon in self.daemons:
@@ -134,8 +136,8 @@ def test_srun(cluster):
 
 
 def test_a_worker_that_dies_under_slurm(cluster):
-    job = cluster.start("--json", "--no-allreduce", "--size", "4096", "--trials", "1000",
-                        "--timeout", "60")
+    job = cluster.start("--json", "--no-allreduce", "--size", "1048576", "--trials", "1000",
+                        "--timeout", "600")
     os.kill(job.pid(3, "ranks-worker"), signal.SIGKILL)
     done = job.wait()
     assert done.rc != 0
@@ -143,8 +145,8 @@ def test_a_worker_that_dies_under_slurm(cluster):
 
 
 def test_a_stopped_worker_under_slurm(cluster):
-    job = cluster.start("--json", "--no-allreduce", "--size", "4096", "--trials", "1000",
-                        "--timeout", "60")
+    job = cluster.start("--json", "--no-allreduce", "--size", "1048576", "--trials", "1000",
+                        "--timeout", "600")
     os.kill(job.pid(1, "ranks-worker"), signal.SIGSTOP)
     done = job.wait()
     assert done.rc != 0

@@ -220,6 +220,19 @@ def children(answer, **want):
     return found
 
 
+def watched(one, *argv, rc=0, before="true", **want):
+    """The children that got as far as @want. On a busy machine one may be missed, or be seen for
+    the last time when it had not given its rights up yet: one of so many runs counts."""
+    for _ in range(10):
+        one.shell(before)
+        answer = watch(one, *argv, rc=rc)
+        found = children(answer, **want)
+        if found and all(child["Seccomp"] == "2" for child in found):
+            break
+    assert found, answer["seen"]
+    return found
+
+
 def strace(call, path=None):
     """Slows a call down, so that who makes it can be looked at."""
     return ["strace", "-f", "-qq", "-o", "/dev/null", *(["-P", path] if path else []), "-e",
@@ -231,12 +244,8 @@ def test_who_writes_in_a_home(guide, program):
     guide.shell("echo 'alice:x:1000:1000::/home/alice:/bin/sh' >>/etc/passwd;"
                 "mkdir -p /home/alice; chown 1000:1000 /home/alice")
     env = ["env", "ASAN_OPTIONS=detect_leaks=0"]
-    answer = watch(guide, *env, *strace("fsync"), program, "apply", "--ip", IP, "--user", "alice",
-                   *NO_PROBE)
-    # seen just after it became alice one may be without its filter
-    writers = children(answer, Uid="1000", Seccomp="2")
-    assert writers, answer["seen"]
-    for writer in writers:
+    for writer in watched(guide, *env, *strace("fsync"), program, "apply", "--ip", IP, "--user", "alice",
+                          *NO_PROBE, before="rm -f /home/alice/.nccl.conf", Uid="1000", Seccomp="2"):
         confined(writer)
         assert names(writer["CapPrm"]) == set()
     assert b"NCCL_SOCKET_IFNAME" in guide.read("/home/alice/.nccl.conf")
@@ -246,19 +255,16 @@ def test_who_asks_the_name_service(guide):
     guide.write("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n")
     guide.write("/etc/hosts", "127.0.0.1\tlocalhost\n10.0.0.50\tnode01-ib0\n")
     guide.write("/etc/nodeprep/nodeprep.conf", "[netdev ib0]\naddress = hosts:node01-ib0/24\n")
-    answer = watch(guide, *strace("openat", "/etc/hosts"), PLAIN, "plan")
-    asked = [c for c in children(answer, Name="nodeprep", Seccomp="2")
+    seen = watched(guide, *strace("openat", "/etc/hosts"), PLAIN, "plan", Name="nodeprep", Seccomp="2")
+    asked = [c for c in seen
              if names(c["CapPrm"]) == {"DAC_READ_SEARCH", "NET_BIND_SERVICE"} & had()]
-    assert asked, answer["seen"]
+    assert asked, seen
     confined(asked[0])
 
 
 def test_the_rungs(guide):
     guide.apply()
-    answer = watch(guide, PLAIN, "selftest", "tcp")
-    rungs = children(answer, Name="nodeprep-selfte", Uid="65534")
-    assert rungs, answer["seen"]
-    for rung in rungs:
+    for rung in watched(guide, PLAIN, "selftest", "tcp", Name="nodeprep-selfte", Uid="65534"):
         confined(rung)
         assert names(rung["CapPrm"]) == set()
 
@@ -302,8 +308,8 @@ def test_a_rung_has_no_terminal(node, tmp_path, argv, uid):
 
 HOLDER = """
 import os, sys, time
-shown = set()
-deadline = time.monotonic() + 60
+deadline = time.monotonic() + 600
+open("/tmp/looks", "w").close()
 while time.monotonic() < deadline and not os.path.exists("/tmp/done"):
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -331,6 +337,7 @@ def test_who_acts_in_a_home_has_nothing_of_ours(guide):
                 "mkdir -p /home/alice; chown 1000:1000 /home/alice; echo typed >/tmp/typed")
     guide.write("/tmp/holder.py", HOLDER)
     holder = guide.spawn(PYTHON, "/tmp/holder.py")
+    guide.until("test -e /tmp/looks")
     done = guide.run(
         "sh", "-c", 'exec "$0" "$@" </tmp/typed 2>/tmp/log', *strace("fsync"), PLAIN, "apply",
         "--ip", IP, "--user", "alice", *NO_PROBE)
@@ -352,10 +359,7 @@ def test_who_acts_in_a_home_has_nothing_of_ours(guide):
 def test_the_rung_of_root(guide):
     """umad has to be root, to open the device; that is all it gets of root."""
     guide.apply()
-    answer = watch(guide, PLAIN, "selftest", "umad", rc=1)
-    rungs = children(answer, Name="nodeprep-selfte", Uid="0")
-    assert rungs, answer["seen"]
-    for rung in rungs:
+    for rung in watched(guide, PLAIN, "selftest", "umad", rc=1, Name="nodeprep-selfte", Uid="0"):
         confined(rung)
         assert names(rung["CapPrm"]) == {"DAC_OVERRIDE"} & had()
 

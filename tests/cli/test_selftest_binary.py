@@ -24,12 +24,13 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 # A network namespace of its own with an address, and the sysfs that goes with it.
 NETNS = ("mount -t sysfs sysfs /sys && ip link set lo up && "
          "ip link add va type veth peer name vb && ip link set vb up && "
-         "ip link set va up && ip addr add 10.9.0.1/24 dev va && sleep 0.3 && ")
+         "ip link set va up && ip addr add 10.9.0.1/24 dev va && "
+         "for i in $(seq 100); do ip -o link show va | grep -q 'state UP' && break; sleep 0.02; done && ")
 
 
 def run(*argv, env=None, cwd="/"):
     return subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          timeout=120, env=env, cwd=cwd, stdin=subprocess.DEVNULL, check=False)
+                          timeout=600, env=env, cwd=cwd, stdin=subprocess.DEVNULL, check=False)
 
 
 def in_netns(command, set_up=NETNS, env=None, cwd="/"):

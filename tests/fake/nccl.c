@@ -11,6 +11,7 @@
  *   slow=N           a sum takes N milliseconds for each MiB longer
  *   hang=FUNCTION    it never returns
  *   crash=FUNCTION   it ends the process by SIGSEGV
+ *   room=NAME        a part of the names of its shared memory, for who clears it away
  *   on=R             all of this in the process of rank R (PMIX_RANK) alone
  */
 #include <fcntl.h>
@@ -263,13 +264,14 @@ static int start(struct fake_comm *comm, void *(*work)(void *))
 static int init_rank(struct fake_comm **out, int n, struct fake_id id, int rank, bool blocking)
 {
 	struct fake_comm *comm = calloc(1, sizeof(*comm));
+	const char *room = fake_word("FAKE_NCCL", "room=");
 	uint64_t number;
 
 	if (!comm || n > RANKS_MAX)
 		return 2;
 	memcpy(&number, id.bytes, sizeof(number));
-	snprintf(comm->name, sizeof(comm->name), "/np-fake-nccl-%016llx",
-		 (unsigned long long)number);
+	snprintf(comm->name, sizeof(comm->name), "/np-fake-nccl-%.*s-%016llx",
+		 room ? (int)strcspn(room, " ") : 0, room ? room : "", (unsigned long long)number);
 	comm->rank = rank;
 	comm->n = n;
 	comm->blocking = blocking;

@@ -12,7 +12,7 @@ GUIDE = os.path.join(NODES, "guide.ini")
 
 
 def sim(*arguments, **options):
-    options.setdefault("timeout", 60)
+    options.setdefault("timeout", 300)
     return subprocess.run([SIMNODE, *arguments], text=True,
                           capture_output=True, check=False, **options)
 

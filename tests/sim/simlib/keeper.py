@@ -167,7 +167,7 @@ def keep(world, unprivileged, listener, ready):
         client = listener.accept()[0]
         with client:
             try:
-                client.settimeout(10)
+                client.settimeout(120)
                 answer(world, client)
             except (OSError, ValueError):
                 continue
@@ -195,7 +195,7 @@ def answer(world, client):
 def assign(name, changes):
     find(name)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
-        client.settimeout(10)
+        client.settimeout(120)
         try:
             client.connect(state_path(name, "sock"))
             client.sendall(json.dumps({"set": changes}).encode() + b"\n")
