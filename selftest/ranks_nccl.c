@@ -72,11 +72,9 @@ static int meet(struct np_clique *c, const struct np_err *failed, struct np_err 
 	if (ret < 0)
 		return ret;
 	for (size_t i = 0; i < n; i++) {
-		if (all[i].len != sizeof(mine))
+		if (np_ranks_gpu_card_read(all[i].data, all[i].len, &cards[i]) < 0)
 			ret = np_err_set(err, -EPROTO, "ranks.exchange",
 					 "rank %zu told of its GPU what cannot be read", i);
-		else
-			memcpy(&cards[i], all[i].data, sizeof(mine));
 	}
 	np_ranks_parts_done(all, ranks->size);
 	if (ret == 0)
