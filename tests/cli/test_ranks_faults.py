@@ -184,6 +184,23 @@ def test_a_pair_that_is_cut_in_the_middle(world):
         repr(done)
 
 
+def test_a_pair_that_is_cut_in_the_allreduce(world):
+    """It stands still for all of them; those that came least far have the path to blame."""
+    job = world.start("--json", "--trials", "1", "--size", "4096", "--timeout", "40",
+                      program="env NP_TEST_RANKS_PAUSE=8000 " + HOOKED, per_host=2)
+    job.pid(2, "ranks-worker")
+    connected(world, "h3", 8)
+    time.sleep(4)  # in the pause, which is in the middle of the allreduce
+    lose(world, "h1", "h3")
+    try:
+        done = job.wait()
+    finally:
+        find(world, "h1", "h3")
+    assert done.rc == 1 and done.seconds < 40 + SLACK, repr(done)
+    finding = done.one("ranks.allreduce")
+    assert finding["target"] == "rank 0 on h1 (eth1) and rank 5 on h3 (eth1)", repr(done)
+
+
 def test_one_pair_is_cut_with_one_endpoint_at_a_time(world):
     lose(world, "h1", "h2")
     try:

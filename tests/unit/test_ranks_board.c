@@ -216,8 +216,9 @@ static void any_bytes(void **state)
 
 static void any_card(void **state)
 {
-	static const char *const pieces[] = { "differs.", "lacks.", "conf.", "=",     "\n", "nodeprep",
-					      "UCX_TLS",  "mtu=",   "host=", "\x1b[2J", "%s%n", "" };
+	static const char *const pieces[] = { "differs.", "lacks.",   "conf.",	 "=",
+					      "\n",	  "nodeprep", "UCX_TLS", "mtu=",
+					      "host=",	  "\x1b[2J",  "%s%n",	 "" };
 	char h[] = "h";
 	char *hosts[2] = { h, h };
 
