@@ -189,8 +189,8 @@ int np_ranks_options_parse(int argc, char **argv, enum np_ranks_action *action,
 
 void np_ranks_options_str(const struct np_ranks_options *options, char *out, size_t size)
 {
-	snprintf(out, size, "--trials %d --size %llu%s%s%s", options->trials,
-		 (unsigned long long)options->size_bytes,
+	snprintf(out, size, "--trials %d --size %llu --timeout %d%s%s%s", options->trials,
+		 (unsigned long long)options->size_bytes, options->timeout_ms / 1000,
 		 options->close_endpoints ? " --close-endpoints" : "",
 		 options->no_allreduce ? " --no-allreduce" : "",
 		 options->host_only ? " --host-memory" : "");

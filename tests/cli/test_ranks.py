@@ -213,7 +213,7 @@ def test_another_version_is_refused(world):
 
 
 @pytest.mark.parametrize("other", ["--trials 3", "--size 8192", "--no-allreduce",
-                                   "--close-endpoints", "--host-memory"])
+                                   "--close-endpoints", "--host-memory", "--timeout 61"])
 def test_other_options_are_refused(world, other):
     """Before anything is sent: ranks that do not do the same wait for each other in vain."""
     def apps(_env):

@@ -110,6 +110,31 @@ def test_a_supervisor_that_is_stopped(world, rank):
         assert done.one("ranks.silent")["target"] == "rank 2 on h3 (eth1)"
 
 
+def test_who_gives_up_keeps_its_endpoints(world):
+    """Else those still at work would take it for the culprit. Rank 0 makes nothing of it here,
+    so that the time between is long enough to look."""
+    job = world.start(*LONG, "--timeout", "30")
+    job.pid(1, "ranks-worker")
+    start = time.monotonic()
+    os.kill(job.pid(0), signal.SIGSTOP)
+    time.sleep(start + 26.5 - time.monotonic())  # its deadline was 5 s before that of the job
+    workers = [job.pid(rank, "ranks-worker", within=0.5) for rank in (1, 2)]
+    done = job.wait()
+    assert done.rc != 0 and "rank 0 on h1" in done.stderr, repr(done)
+    until = time.monotonic() + 5
+    while any(map(alive, workers)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not any(map(alive, workers))
+
+
+def alive(pid):
+    try:
+        with open("/proc/%d/stat" % pid, encoding="ascii") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def test_a_rank_that_does_not_come(world):
     """The launcher started something there, which never joins."""
     def apps(_env):

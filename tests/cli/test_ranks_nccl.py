@@ -115,6 +115,11 @@ def test_no_cuda_at_all():
     assert run(2, rc=0, libraries="/nowhere").reduced["backend"] == "host"
 
 
+def test_a_busy_machine_is_not_taken_for_one_that_hangs():
+    """Two copies one after the other take longer than a rank may be silent."""
+    assert run(2, rc=0, cuda="gpus=2 slow=2700").reduced["sizes"][-1]["size_bytes"] == SIZES[-1]
+
+
 @pytest.mark.parametrize("element, size", [(0, "8 B"), (5, "4 KiB"), (2097151, "8 MiB")])
 def test_a_wrong_element(element, size):
     done = run(2, rc=1, nccl="corrupt=%d on=0" % element)

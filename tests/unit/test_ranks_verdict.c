@@ -140,6 +140,21 @@ static void who_was_late_is_not_unreachable(void **state)
 	finds(*state, "ranks.late", "rank 1 on h2");
 }
 
+/* 0 waited for an answer of 1 in the middle of a trial, which 1 had been through; in the next
+ * one 1 waited for 0 until the time was up. */
+static void who_did_not_answer_is_unreachable(void **state)
+{
+	struct run *run = *state;
+	struct np_ranks_board *board = run->boards[0];
+
+	missing(run, 1, 0);
+	board->n_notes = 1;
+	board->notes[0].peer = 1;
+	np_strcpy(board->notes[0].code, sizeof(board->notes[0].code), "ranks.pair_failed");
+	ends(run, 1, "ranks.late", -1);
+	finds(run, "ranks.unreachable", "rank 0 on h1 and rank 1 on h2");
+}
+
 /* It left, and blames the same pair. */
 static void who_left_may_be_unreachable(void **state)
 {
@@ -273,6 +288,7 @@ int main(void)
 		TEST(a_node_that_hears_nobody),
 		TEST(who_left_is_not_unreachable),
 		TEST(who_was_late_is_not_unreachable),
+		TEST(who_did_not_answer_is_unreachable),
 		TEST(who_left_may_be_unreachable),
 		TEST(a_pair_that_waits_for_each_other),
 		TEST(who_was_held_up_by_another),
