@@ -231,10 +231,10 @@ static int begin(struct np_ranks_job *job, struct np_err *err)
 		ret = name_absent(job, err);
 	else if (ret == 0)
 		ret = read_cards(job, 5000, err);
-	if (ret == 0)
+	if (ret == 0) {
 		open_peers(job);
-	if (ret == 0)
 		ret = one_version(job, err);
+	}
 	return ret == 0 ? one_way(job, err) : ret;
 }
 

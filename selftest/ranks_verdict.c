@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "selftest/ranks_verdict.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -99,29 +100,46 @@ static int like_it(const struct np_ranks_job *job, int rank)
 	return more;
 }
 
+/* Where "rank 1 on h1" stands in a message, and not "rank 1 on h10"; NULL = nowhere. */
+static const char *named_in(const char *message, const char *bare)
+{
+	const char *at = strstr(message, bare);
+
+	while (at) {
+		char next = at[strlen(bare)];
+
+		if (next == '\0' || (!isalnum((unsigned char)next) && !strchr("-._", next)))
+			return at;
+		at = strstr(at + 1, bare);
+	}
+	return NULL;
+}
+
 static void add_error(const struct np_ranks_job *job, struct np_ranks_verdict *verdict,
 		      const struct np_ranks_board *board)
 {
 	const struct np_err *err = &board->err;
-	const char *code = err->code[0] ? err->code : "internal", *message = err->message;
+	const char *code = err->code[0] ? err->code : "internal", *at;
 	int whom = about(job, board), more = whom == board->rank ? like_it(job, whom) : 0;
 	char name[160], bare[96], others[48] = "";
 
 	np_ranks_name(job, whom, name);
 	if (more < 0 || said(verdict, code, name))
 		return;
-	/* the worker knows no ports */
-	snprintf(bare, sizeof(bare), "rank %d on %.64s: ", whom, job->hosts[whom]);
-	if (np_starts_with(message, bare))
-		message += strlen(bare);
+	snprintf(bare, sizeof(bare), "rank %d on %.64s", whom, job->hosts[whom]);
 	if (more > 0)
 		snprintf(others, sizeof(others), " and %d more", more);
-	if (strstr(message, name))
+	at = named_in(err->message, bare);
+	if (strstr(err->message, name))
 		np_ranks_verdict_add(verdict, NP_FINDING_FAIL, code, name, err->hint, "%s",
-				     message);
+				     err->message);
+	else if (at) /* the worker knows no ports */
+		np_ranks_verdict_add(verdict, NP_FINDING_FAIL, code, name, err->hint, "%.*s%s%s",
+				     (int)(at - err->message), err->message, name,
+				     at + strlen(bare));
 	else
 		np_ranks_verdict_add(verdict, NP_FINDING_FAIL, code, name, err->hint, "%s%s: %s",
-				     name, others, message);
+				     name, others, err->message);
 }
 
 /* Who was at work with another one until the end had no time for those that waited for it. */

@@ -242,6 +242,10 @@ static void every_error_has_a_name(void **state)
 	finds(run, "nccl.failed", "rank 1 on h2 (mlx5_0:1)");
 	assert_string_equal(said(run, 0), "rank 1 on h2 (mlx5_0:1): NCCL failed");
 	np_ranks_verdict_done(&run->verdict);
+	np_err_set(&run->boards[1]->err, -EIO, "nccl.failed", "not rank 1 on h20, rank 1 on h2!");
+	finds(run, "nccl.failed", "rank 1 on h2 (mlx5_0:1)");
+	assert_string_equal(said(run, 0), "not rank 1 on h20, rank 1 on h2 (mlx5_0:1)!");
+	np_ranks_verdict_done(&run->verdict);
 	np_err_set(&run->boards[1]->err, -EIO, "ranks.died", "rank 1 on h2 (mlx5_0:1) died");
 	finds(run, "ranks.died", "rank 1 on h2 (mlx5_0:1)");
 	assert_string_equal(said(run, 0), "rank 1 on h2 (mlx5_0:1) died");
