@@ -18,6 +18,8 @@
 
 #define STEP_MS 20000
 #define ROUNDS	5 /* of each size, after one that does not count */
+/* Who has waited less than this when the deadline comes, has not waited in vain. */
+#define PATIENCE_MS 3000
 
 static const uint64_t sizes[] = { 4, 4096, 65536, 1048576, 8388608 };
 
@@ -73,11 +75,49 @@ static uint32_t *chunk(const struct ring *ring, uint32_t *base, int which, size_
 	return base + at * each + (at < rest ? at : rest);
 }
 
+/* How far it came, and whom it waits for: rank 0 compares these of all ranks. */
+static int stuck(struct ring *ring, const struct np_ucp_request *receive, int64_t since_ms,
+		 struct np_err *err)
+{
+	struct np_ranks_board *board = ring->ranks->board;
+	bool waits = np_ucp_request_status(receive) == UCS_INPROGRESS;
+
+	if (err->num == -ETIMEDOUT && np_now_ms() - since_ms < PATIENCE_MS) {
+		np_err_set(err, -ETIMEDOUT, "ranks.late", "the deadline came in the allreduce");
+		np_err_hint(err, "allow more time with --timeout");
+		return -ETIMEDOUT;
+	}
+	board->round = ring->tag;
+	board->err_peer = waits ? ring->before : ring->next;
+	np_strcpy(err->code, sizeof(err->code), "ranks.allreduce");
+	return err->num;
+}
+
+#ifdef NP_TEST_HOOKS
+/* Tests only: so many milliseconds in which a way can be cut. */
+static void pause_for_test(struct np_ranks *ranks)
+{
+	const char *wanted = getenv("NP_TEST_RANKS_PAUSE");
+	uint64_t ms = 0;
+
+	if (!wanted || np_parse_u64(wanted, 10, 60000, &ms) < 0)
+		return;
+	for (int64_t until = np_now_ms() + (int64_t)ms; np_now_ms() < until; np_ranks_tick(ranks))
+		np_sleep_ms(100);
+}
+#else
+static inline void pause_for_test(struct np_ranks *ranks)
+{
+	(void)ranks;
+}
+#endif
+
 /* One step: sends a chunk on and gets one. */
 static int step(struct ring *ring, int sends, int gets, uint32_t *into, struct np_err *err)
 {
 	struct np_ucp_request requests[2] = { 0 };
 	struct np_ucp_message out = { 0 }, in = { 0 };
+	int64_t start = np_now_ms();
 	size_t len;
 
 	out.tx = (char *)chunk(ring, ring->data, sends, &len);
@@ -91,7 +131,9 @@ static int step(struct ring *ring, int sends, int gets, uint32_t *into, struct n
 		np_ucp_post_receive(&ring->ucx->link, 0, &in, &requests[0]);
 	if (out.size > 0)
 		np_ucp_post_send(&ring->ucx->link, 0, &out, &requests[1]);
-	return np_ucp_link_wait(&ring->ucx->link, requests, 2, "reducing", err);
+	if (np_ucp_link_wait(&ring->ucx->link, requests, 2, "reducing", err) == 0)
+		return 0;
+	return stuck(ring, &requests[0], start, err);
 }
 
 static int reduce(struct ring *ring, struct np_err *err)
@@ -177,6 +219,7 @@ static int all_sizes(struct ring *ring, struct np_ranks_allreduce *out, struct n
 	out->clique_size = (uint32_t)ring->ranks->size;
 	if (ret == 0)
 		ret = final_size(ring, out, err);
+	pause_for_test(ring->ranks);
 	for (size_t i = 0; i < NP_ARRAY_SIZE(sizes) && ret == 0; i++)
 		ret = measure(ring, sizes[i], out, err);
 	out->verified = ret == 0;

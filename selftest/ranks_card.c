@@ -30,6 +30,7 @@ int np_ranks_card_add(struct np_ranks_card *card, const char *name, const char *
 		return -ENOMEM;
 	card->v = grown;
 	np_strcpy(grown[card->n].name, sizeof(grown->name), name);
+	np_one_line(grown[card->n].name, sizeof(grown->name));
 	np_strcpy(grown[card->n].value, sizeof(grown->value), value);
 	np_one_line(grown[card->n].value, sizeof(grown->value));
 	card->n++;

@@ -110,6 +110,7 @@ static int take_id(struct np_clique *c, struct start *start, struct np_err *err)
 		return ret;
 	if (start->failed) {
 		ranks->board->err_peer = ranks->rank == 0 ? -1 : 0;
+		start->message[sizeof(start->message) - 1] = '\0';
 		np_err_set(err, -EIO, "nccl.failed", "%s", start->message);
 		np_err_hint(err, "NCCL_SOCKET_IFNAME must be an interface of that node that is up");
 		return -EIO;

@@ -27,14 +27,15 @@ struct kind {
 	const char *where; /* "between hosts", "within hosts"; "" */
 };
 
-static const char *note_of(const struct np_ranks_job *job, int at, int about)
+/* NULL: @at has said nothing, or there was no room for it. */
+static const struct np_ranks_note *note_of(const struct np_ranks_job *job, int at, int about)
 {
 	const struct np_ranks_board *board = job->boards[at];
 
 	for (uint32_t i = 0; board && i < board->n_notes && i < NP_RANKS_NOTES_MAX; i++)
 		if (board->notes[i].peer == about)
-			return board->notes[i].message;
-	return "";
+			return &board->notes[i];
+	return NULL;
 }
 
 /* The median of a rank's row and column tells how bad. */
@@ -136,7 +137,7 @@ static void add_path(const struct np_ranks_job *job, struct np_ranks_verdict *ve
 {
 	size_t n = (size_t)job->size, cell = (size_t)from * n + (size_t)to;
 	bool both = shape->single[(size_t)to * n + (size_t)from];
-	const char *why = kind->value ? "" : note_of(job, to, from);
+	const struct np_ranks_note *note = kind->value ? NULL : note_of(job, to, from);
 	char one[160], other[160], target[360], more_text[64] = "", figures[120] = "";
 	uint32_t more = pairs->count[pair_at(pairs, from, to)] - 1;
 	double value = kind->value ? (double)kind->value[cell] : 0;
@@ -155,7 +156,7 @@ static void add_path(const struct np_ranks_job *job, struct np_ranks_verdict *ve
 	np_ranks_verdict_add(verdict, kind->weight, kind->code_path, target, kind->hint_path,
 			     "%s %s %s %s%s%s: %s", both ? "between" : "from", one,
 			     both ? "and" : "to", other, more_text, figures,
-			     *why ? why : kind->path);
+			     note && note->message[0] ? note->message : kind->path);
 }
 
 static void add_paths(const struct np_ranks_job *job, struct np_ranks_verdict *verdict,
@@ -238,11 +239,15 @@ static void mark_status(const struct np_ranks_verdict *verdict, int n, uint8_t s
 }
 
 /* @from gave up because of somebody else and took its endpoints with it: what its peers then
- * miss says nothing of their ways to it. */
+ * miss says nothing of their ways to it. Who waited for an answer until its time was up has no
+ * broken endpoint. */
 static bool left(const struct np_ranks_job *job, int from, int to)
 {
 	const struct np_ranks_board *board = job->boards[from];
+	const struct np_ranks_note *note = note_of(job, to, from);
 
+	if (note && !np_streq(note->code, "ranks.ucx"))
+		return false;
 	return board && board->err.num < 0 && np_ranks_may_follow(&board->err) &&
 	       board->err_peer != to && board->cells[to].status <= NP_CELL_OK;
 }

@@ -92,6 +92,27 @@ void np_ranks_gpu_card_make(const struct np_gpu_dev *gpu, struct np_nccl *nccl,
 	np_strcpy(card->hint, sizeof(card->hint), why.hint);
 }
 
+int np_ranks_gpu_card_read(const void *raw, size_t len, struct np_ranks_gpu_card *card)
+{
+	const struct {
+		char *text;
+		size_t size;
+	} texts[] = {
+		{ card->host, sizeof(card->host) },	  { card->pci, sizeof(card->pci) },
+		{ card->nccl, sizeof(card->nccl) },	  { card->code, sizeof(card->code) },
+		{ card->message, sizeof(card->message) }, { card->hint, sizeof(card->hint) },
+	};
+
+	if (!raw || len != sizeof(*card))
+		return -EPROTO;
+	memcpy(card, raw, sizeof(*card));
+	for (size_t i = 0; i < NP_ARRAY_SIZE(texts); i++) {
+		texts[i].text[texts[i].size - 1] = '\0';
+		np_one_line(texts[i].text, texts[i].size);
+	}
+	return 0;
+}
+
 static int not_ready(const struct np_ranks_gpu_card *cards, int n, char *const *hosts, int *about,
 		     struct np_err *err)
 {

@@ -30,6 +30,11 @@ struct np_ranks_gpu_card {
 void np_ranks_gpu_card_make(const struct np_gpu_dev *gpu, struct np_nccl *nccl,
 			    const struct np_err *failed, struct np_ranks_gpu_card *card);
 
+/* A card that another rank gave, @len bytes at @raw: its texts end and are one line each.
+ * Returns 0 or -EPROTO: it is none. */
+int np_ranks_gpu_card_read(const void *raw, size_t len,
+			   struct np_ranks_gpu_card *card) np_must_check;
+
 /*
  * Judges the cards of all ranks, by rank; the same answer on each. Returns 0, or a negative
  * errno with message, and in @about the rank that it is about:

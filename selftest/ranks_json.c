@@ -15,7 +15,7 @@
 /* To three places: finer is noise. */
 static json_t *rounded(double value)
 {
-	return value > 0 ? json_real(round(value * 1000) / 1000) : json_null();
+	return isfinite(value) && value > 0 ? json_real(round(value * 1000) / 1000) : json_null();
 }
 
 /* A row a sender; null is not measured, and the diagonal. */

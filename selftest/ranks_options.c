@@ -2,6 +2,7 @@
 #include "selftest/ranks_options.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #define TIMEOUT_DEFAULT_S 120
@@ -173,4 +174,13 @@ int np_ranks_options_parse(int argc, char **argv, enum np_ranks_action *action,
 			return ret;
 	}
 	return 0;
+}
+
+void np_ranks_options_str(const struct np_ranks_options *options, char *out, size_t size)
+{
+	snprintf(out, size, "--trials %d --size %llu --timeout %d%s%s%s", options->trials,
+		 (unsigned long long)options->size_bytes, options->timeout_ms / 1000,
+		 options->close_endpoints ? " --close-endpoints" : "",
+		 options->no_allreduce ? " --no-allreduce" : "",
+		 options->host_only ? " --host-memory" : "");
 }

@@ -13,4 +13,7 @@ extern const char np_ranks_help[];
 int np_ranks_options_parse(int argc, char **argv, enum np_ranks_action *action,
 			   struct np_ranks_options *out, struct np_err *err) np_must_check;
 
+/* Those that all ranks must have alike, as words of a command line. */
+void np_ranks_options_str(const struct np_ranks_options *options, char *out, size_t size);
+
 #endif

@@ -14,7 +14,9 @@
 
 #include "base/child.h"
 #include "base/log.h"
+#include "selftest/ranks_board.h"
 #include "selftest/ranks_odd.h"
+#include "selftest/ranks_options.h"
 #include "selftest/ranks_report.h"
 #include "selftest/watch.h"
 
@@ -174,9 +176,42 @@ static int one_version(struct np_ranks_job *job, struct np_err *err)
 	return -EPROTO;
 }
 
+/* The same of what they do: else they would wait for each other in vain. */
+static int one_way(struct np_ranks_job *job, struct np_err *err)
+{
+	const char *usual;
+	char name[160];
+	int odd = np_ranks_odd_one(job->cards, job->size, "options", &usual);
+
+	if (odd < 0)
+		return 0;
+	job->board->err_peer = odd;
+	np_err_set(err, -EPROTO, "ranks.options_differ", "%s was started with %s, others with %s",
+		   np_ranks_name(job, odd, name), np_ranks_card_get(&job->cards[odd], "options"),
+		   usual);
+	np_err_hint(err, "start all ranks with the same options");
+	return -EPROTO;
+}
+
+static int give_card(struct np_ranks_job *job, struct np_err *err)
+{
+	struct np_ranks_card *card = &job->cards[job->rank];
+	np_auto_buf struct np_buf text = { 0 };
+	char options[160];
+	int ret = np_ranks_card_make(job->options->config_env, card, err);
+
+	if (ret < 0)
+		return ret;
+	np_ranks_options_str(job->options, options, sizeof(options));
+	if (np_ranks_card_add(card, "options", options) < 0 || np_ranks_card_write(card, &text) < 0)
+		return np_err_nomem(err);
+	ret = np_pmix_put(KEY_CARD, text.data, text.len, err);
+	np_ranks_card_done(card);
+	return ret;
+}
+
 static int begin(struct np_ranks_job *job, struct np_err *err)
 {
-	np_auto_buf struct np_buf text = { 0 };
 	int ret;
 
 	job->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -189,41 +224,21 @@ static int begin(struct np_ranks_job *job, struct np_err *err)
 	if (ret < 0)
 		return ret;
 	np_pmix_local(&job->local_rank, &job->local_size);
-	ret = np_ranks_card_make(job->options->config_env, &job->cards[job->rank], err);
-	if (ret == 0 && np_ranks_card_write(&job->cards[job->rank], &text) < 0)
-		ret = np_err_nomem(err);
-	if (ret == 0)
-		ret = np_pmix_put(KEY_CARD, text.data, text.len, err);
-	np_ranks_card_done(&job->cards[job->rank]);
+	ret = give_card(job, err);
 	if (ret == 0)
 		ret = np_ranks_meet(job, true, job->worker_deadline_ms, "what each is", err);
 	if (ret == -ETIMEDOUT)
 		ret = name_absent(job, err);
 	else if (ret == 0)
 		ret = read_cards(job, 5000, err);
-	if (ret == 0)
+	if (ret == 0) {
 		open_peers(job);
-	return ret == 0 ? one_version(job, err) : ret;
+		ret = one_version(job, err);
+	}
+	return ret == 0 ? one_way(job, err) : ret;
 }
 
 /* ---- rank 0: what all say ---- */
-
-static struct np_ranks_board *board_of(struct np_ranks_job *job, int rank, const struct np_buf *raw)
-{
-	size_t size = np_ranks_board_size(job->size);
-	struct np_ranks_board *board;
-
-	if (raw->len != size)
-		return NULL;
-	board = malloc(size);
-	if (!board)
-		return NULL;
-	memcpy(board, raw->data, size);
-	if (board->protocol == NP_RANKS_PROTOCOL && board->rank == rank && board->size == job->size)
-		return board;
-	free(board);
-	return NULL;
-}
 
 bool np_ranks_gather(struct np_ranks_job *job, bool *fatal)
 {
@@ -235,7 +250,8 @@ bool np_ranks_gather(struct np_ranks_job *job, bool *fatal)
 		if (i == job->rank)
 			continue;
 		if (!job->boards[i] && look->state == 0 && look->out.data) {
-			job->boards[i] = board_of(job, i, &look->out);
+			job->boards[i] =
+				np_ranks_board_read(look->out.data, look->out.len, i, job->size);
 			np_buf_done(&look->out);
 		}
 		if (job->boards[i]) {

@@ -196,6 +196,8 @@ static int open_endpoint(struct np_ranks_ucx *ucx, int to, struct np_err *err)
 
 	if (peer->ep)
 		return 0;
+	if (peer->address.len == 0)
+		return np_err_set(err, -EPROTO, "ranks.ucx", "it gave no address");
 	memset(&params, 0, sizeof(params));
 	params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
 			    UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "selftest/ranks_verdict.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -74,19 +75,80 @@ static bool said(const struct np_ranks_verdict *verdict, const char *code, const
 	return false;
 }
 
+static int about(const struct np_ranks_job *job, const struct np_ranks_board *board)
+{
+	return board->err_peer >= 0 && board->err_peer < job->size ? board->err_peer : board->rank;
+}
+
+/* The same words about each rank itself: how many after @rank have them; -1 = one before has. */
+static int like_it(const struct np_ranks_job *job, int rank)
+{
+	const struct np_err *err = &job->boards[rank]->err;
+	int more = 0;
+
+	for (int i = 0; i < job->size; i++) {
+		const struct np_ranks_board *other = job->boards[i];
+
+		if (!other || i == rank || other->err.num == 0 || about(job, other) != i ||
+		    !np_streq(other->err.code, err->code) ||
+		    !np_streq(other->err.message, err->message))
+			continue;
+		if (i < rank)
+			return -1;
+		more++;
+	}
+	return more;
+}
+
+/* Where "rank 1 on h1" stands in a message, and not "rank 1 on h10"; NULL = nowhere. */
+static const char *named_in(const char *message, const char *bare)
+{
+	const char *at = strstr(message, bare);
+
+	while (at) {
+		char next = at[strlen(bare)];
+
+		if (next == '\0' || (!isalnum((unsigned char)next) && !strchr("-._", next)))
+			return at;
+		at = strstr(at + 1, bare);
+	}
+	return NULL;
+}
+
 static void add_error(const struct np_ranks_job *job, struct np_ranks_verdict *verdict,
 		      const struct np_ranks_board *board)
 {
 	const struct np_err *err = &board->err;
-	int about =
-		board->err_peer >= 0 && board->err_peer < job->size ? board->err_peer : board->rank;
-	char name[160];
+	const char *code = err->code[0] ? err->code : "internal", *at;
+	int whom = about(job, board), more = whom == board->rank ? like_it(job, whom) : 0;
+	char name[160], bare[96], others[48] = "";
 
-	np_ranks_name(job, about, name);
-	if (!said(verdict, err->code, name))
-		np_ranks_verdict_add(verdict, NP_FINDING_FAIL,
-				     err->code[0] ? err->code : "internal", name, err->hint, "%s",
+	np_ranks_name(job, whom, name);
+	if (more < 0 || said(verdict, code, name))
+		return;
+	snprintf(bare, sizeof(bare), "rank %d on %.64s", whom, job->hosts[whom]);
+	if (more > 0)
+		snprintf(others, sizeof(others), " and %d more", more);
+	at = named_in(err->message, bare);
+	if (strstr(err->message, name))
+		np_ranks_verdict_add(verdict, NP_FINDING_FAIL, code, name, err->hint, "%s",
 				     err->message);
+	else if (at) /* the worker knows no ports */
+		np_ranks_verdict_add(verdict, NP_FINDING_FAIL, code, name, err->hint, "%.*s%s%s",
+				     (int)(at - err->message), err->message, name,
+				     at + strlen(bare));
+	else
+		np_ranks_verdict_add(verdict, NP_FINDING_FAIL, code, name, err->hint, "%s%s: %s",
+				     name, others, err->message);
+}
+
+/* Who was at work with another one until the end had no time for those that waited for it. */
+static bool held_up(const struct np_ranks_board *board)
+{
+	for (int i = 0; i < board->size; i++)
+		if (board->cells[i].status == NP_CELL_MISSING)
+			return true;
+	return np_streq(board->err.code, "ranks.late");
 }
 
 /* Those that waited for each other have the path between them to blame. */
@@ -103,6 +165,8 @@ static void add_stall(const struct np_ranks_job *job, struct np_ranks_verdict *v
 	np_ranks_name(job, rank, one);
 	np_ranks_name(job, peer, other);
 	if (waits[peer] != rank) {
+		if (held_up(job->boards[peer]))
+			return;
 		add_error(job, verdict, job->boards[rank]);
 		return;
 	}
@@ -137,6 +201,47 @@ static void judge_stalls(const struct np_ranks_job *job, struct np_ranks_verdict
 	free(waits);
 }
 
+/* How far a rank came in the allreduce before it waited in vain; INT32_MAX = it did not. */
+static int32_t step_of(const struct np_ranks_board *board)
+{
+	return board && board->err_peer >= 0 && np_streq(board->err.code, "ranks.allreduce") ?
+		       board->round :
+		       INT32_MAX;
+}
+
+static void add_ring(const struct np_ranks_job *job, struct np_ranks_verdict *verdict, int rank)
+{
+	int peer = job->boards[rank]->err_peer;
+	char one[160], other[160], both[360];
+
+	if (peer >= job->size || !job->boards[peer])
+		return;
+	np_ranks_name(job, rank < peer ? rank : peer, one);
+	np_ranks_name(job, rank < peer ? peer : rank, other);
+	snprintf(both, sizeof(both), "%s and %s", one, other);
+	if (said(verdict, "ranks.allreduce", both))
+		return;
+	np_ranks_verdict_add(verdict, NP_FINDING_FAIL, "ranks.allreduce", both,
+			     "look at the cables and switches between them, and at filters of "
+			     "packets",
+			     "the allreduce stood still between %s and %s: %s", one, other,
+			     job->boards[rank]->err.message);
+}
+
+/* One that waits makes all others wait, one after the other: those that came least far are the
+ * first. */
+static void judge_ring(const struct np_ranks_job *job, struct np_ranks_verdict *verdict)
+{
+	int32_t least = INT32_MAX;
+
+	for (int i = 0; i < job->size; i++)
+		if (step_of(job->boards[i]) < least)
+			least = step_of(job->boards[i]);
+	for (int i = 0; i < job->size && least < INT32_MAX; i++)
+		if (step_of(job->boards[i]) == least)
+			add_ring(job, verdict, i);
+}
+
 /* Ranks of one host that have given no report are one finding. */
 static void judge_silent(const struct np_ranks_job *job, struct np_ranks_verdict *verdict)
 {
@@ -163,26 +268,42 @@ static void judge_silent(const struct np_ranks_job *job, struct np_ranks_verdict
 	}
 }
 
-/* What may follow from another error is told by one rank only. */
-static void add_errors(const struct np_ranks_job *job, struct np_ranks_verdict *verdict,
-		       bool follow)
+static void add_errors(const struct np_ranks_job *job, struct np_ranks_verdict *verdict)
 {
 	for (int i = 0; i < job->size; i++) {
 		const struct np_ranks_board *board = job->boards[i];
 
-		if (!board || board->err.num == 0 || np_ranks_may_follow(&board->err) != follow)
-			continue;
-		add_error(job, verdict, board);
-		if (follow)
-			return;
+		if (board && board->err.num < 0 && !np_ranks_may_follow(&board->err))
+			add_error(job, verdict, board);
 	}
+}
+
+/* What may follow from another error is told by one rank only; who waited for one that was
+ * late says less than that one. */
+static void add_follower(const struct np_ranks_job *job, struct np_ranks_verdict *verdict)
+{
+	const struct np_ranks_board *first = NULL;
+
+	for (int i = 0; i < job->size; i++) {
+		const struct np_ranks_board *board = job->boards[i];
+
+		if (!board || board->err.num == 0)
+			continue;
+		if (!first || (np_streq(board->err.code, "ranks.late") &&
+			       !np_streq(first->err.code, "ranks.late")))
+			first = board;
+	}
+	if (first)
+		add_error(job, verdict, first);
 }
 
 void np_ranks_judge_errors(const struct np_ranks_job *job, struct np_ranks_verdict *verdict)
 {
-	add_errors(job, verdict, false);
+	add_errors(job, verdict);
 	if (verdict->n_fail == 0)
 		judge_stalls(job, verdict);
+	if (verdict->n_fail == 0)
+		judge_ring(job, verdict);
 	if (verdict->n_fail == 0 && !job->ended)
 		judge_silent(job, verdict);
 }
@@ -231,7 +352,7 @@ int np_ranks_verdict_make(const struct np_ranks_job *job, struct np_ranks_verdic
 	np_ranks_judge_errors(job, out);
 	np_ranks_judge_cells(job, out);
 	if (out->n_fail == 0) { /* nothing else explains them */
-		add_errors(job, out, true);
+		add_follower(job, out);
 		np_ranks_judge_allreduce(job, out);
 	}
 	if (2 * out->verified > out->pairs)

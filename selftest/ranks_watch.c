@@ -169,8 +169,16 @@ static void reap(struct np_ranks_job *job)
 			 "Xid, machine check)");
 }
 
+/* It gave up, has told why, and keeps its endpoints: it ends with this process. */
+static bool stays(const struct np_ranks_job *job)
+{
+	return job->board->finished && job->board->err.num < 0;
+}
+
 static void end_worker(struct np_ranks_job *job)
 {
+	if (stays(job))
+		return;
 	if (job->worker)
 		kill(job->worker, SIGKILL);
 	reap(job);
@@ -310,7 +318,7 @@ static void await_end(struct np_ranks_job *job)
 {
 	struct pollfd end = { .fd = job->worker_fd, .events = POLLIN };
 
-	if (job->worker_fd >= 0 && poll(&end, 1, ENDS_WITHIN_MS) == 1)
+	if (!stays(job) && job->worker_fd >= 0 && poll(&end, 1, ENDS_WITHIN_MS) == 1)
 		reap(job);
 }
 

@@ -155,4 +155,10 @@ void np_ranks_work(struct np_ranks *ranks)
 	board->rss_kb = np_ranks_rss_kb();
 	board->phase = NP_PHASE_DONE;
 	board->finished = 1;
+	/* the endpoints of those still at work would break: the end of the supervisor is ours */
+	if (board->err.num < 0) {
+		close(ranks->link);
+		for (;;)
+			pause();
+	}
 }

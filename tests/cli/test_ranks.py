@@ -210,3 +210,26 @@ def test_another_version_is_refused(world):
     finding = done.one("ranks.version")
     assert "rank 3 on h4 (eth1)" in finding["message"] and "9.9.9" in finding["message"]
     assert done.ranks["verified"] == 0 and done.ranks["messages"] == 0
+
+
+@pytest.mark.parametrize("other", ["--trials 3", "--size 8192", "--no-allreduce",
+                                   "--close-endpoints", "--host-memory", "--timeout 61"])
+def test_other_options_are_refused(world, other):
+    """Before anything is sent: ranks that do not do the same wait for each other in vain."""
+    def apps(_env):
+        options = ["--json", "--trials", "2", "--size", "4096", "--timeout", "60"]
+        return ["-np", "2", RANKS, *options, ":", "-np", "1", RANKS, *options, *other.split()]
+    done = world.job("--json", apps=apps)
+    assert done.rc == 1 and done.seconds < 30, repr(done)
+    finding = done.one("ranks.options_differ")
+    assert finding["target"] == "rank 2 on h3 (eth1)" and other in finding["message"]
+    assert done.ranks["messages"] == 0
+
+
+def test_what_ucx_cannot_do_has_a_name(world):
+    """The same on all of them: told once, in the text with rank, host and port."""
+    done = world.job(ranks=3, env={"UCX_TLS": "tcp", "UCX_NET_DEVICES": "eth7"})
+    assert done.rc == 1, repr(done)
+    failed = [line for line in done.stdout.splitlines() if line.startswith("FAIL: ")]
+    assert len(failed) == 1 and "[ranks.ucx]" in failed[0], repr(done)
+    assert failed[0].startswith("FAIL: rank 0 on h1 (eth0) and 2 more: UCX failed"), failed

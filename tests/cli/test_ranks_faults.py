@@ -112,6 +112,31 @@ def test_a_supervisor_that_is_stopped(world, rank):
         assert done.one("ranks.silent")["target"] == "rank 2 on h3 (eth1)"
 
 
+def test_who_gives_up_keeps_its_endpoints(world):
+    """Else those still at work would take it for the culprit. Rank 0 makes nothing of it here,
+    so that the time between is long enough to look."""
+    job = world.start(*LONG, "--timeout", "30")
+    job.pid(1, "ranks-worker")
+    start = time.monotonic()
+    os.kill(job.pid(0), signal.SIGSTOP)
+    time.sleep(start + 26.5 - time.monotonic())  # its deadline was 5 s before that of the job
+    workers = [job.pid(rank, "ranks-worker", within=0.5) for rank in (1, 2)]
+    done = job.wait()
+    assert done.rc != 0 and "rank 0 on h1" in done.stderr, repr(done)
+    until = time.monotonic() + 5
+    while any(map(alive, workers)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not any(map(alive, workers))
+
+
+def alive(pid):
+    try:
+        with open("/proc/%d/stat" % pid, encoding="ascii") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def test_a_rank_that_does_not_come(world):
     """The launcher started something there, which never joins."""
     def apps(_env):
@@ -184,6 +209,23 @@ def test_a_pair_that_is_cut_in_the_middle(world):
     failed = done.findings()
     assert {c["target"] for c in failed} == {"rank 0 on h1 (eth1) and rank 1 on h2 (eth1)"}, \
         repr(done)
+
+
+def test_a_pair_that_is_cut_in_the_allreduce(world):
+    """It stands still for all of them; those that came least far have the path to blame."""
+    job = world.start("--json", "--trials", "1", "--size", "4096", "--timeout", "40",
+                      program="env NP_TEST_RANKS_PAUSE=8000 " + HOOKED, per_host=2)
+    job.pid(2, "ranks-worker")
+    connected(world, "h3", 8)
+    time.sleep(4)  # in the pause, which is in the middle of the allreduce
+    lose(world, "h1", "h3")
+    try:
+        done = job.wait()
+    finally:
+        find(world, "h1", "h3")
+    assert done.rc == 1 and done.seconds < 40 + SLACK, repr(done)
+    finding = done.one("ranks.allreduce")
+    assert finding["target"] == "rank 0 on h1 (eth1) and rank 5 on h3 (eth1)", repr(done)
 
 
 def test_one_pair_is_cut_with_one_endpoint_at_a_time(world):

@@ -128,6 +128,15 @@ def test_check(job, node, tmp_path):
     assert json.loads((tmp_path / "nodeprep-check-17" / "n2.json").read_text()) == sick
 
 
+def test_check_without_jq(job, tmp_path):
+    """Said before a node is asked, and not that all of them are ill."""
+    script(tmp_path, "jq", "#!/bin/sh\nexit 127\n")
+    script(tmp_path, "nodeprep", "#!/bin/sh\necho >>%s/asked\n" % tmp_path)
+    done = job("check.sbatch", rc=3, STANDIN_NODES="n1", SLURM_JOB_NUM_NODES="1")
+    assert done.stdout == "" and "jq" in done.stderr
+    assert not (tmp_path / "asked").exists()
+
+
 # ---- health-check, on a simulated node ----
 
 SCONTROL = """#!/bin/sh

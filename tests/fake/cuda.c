@@ -13,6 +13,7 @@
  *   on=N            fail, hang, stop and crash with the context of GPU N alone
  *   bus=B,B,...     buses of the GPUs in place of 17, 18 ...
  *   delay=N         milliseconds that cuInit takes
+ *   slow=N          milliseconds that a copy of 64 MiB or more to the GPU takes
  * Each cuInit and each context is a line in the file FAKE_LOG (fake.h).
  */
 #include <pthread.h>
@@ -202,6 +203,8 @@ FAKE_EXPORT int cuMemFreeHost(void *mem)
 FAKE_EXPORT int cuMemcpyHtoD_v2(ptr_t to, const void *from, size_t len)
 {
 	memcpy((void *)(uintptr_t)to, from, len);
+	if (len >= 64u << 20)
+		usleep((useconds_t)fake_number("FAKE_CUDA", "slow=", 0) * 1000);
 	return plays("cuMemcpyHtoD_v2");
 }
 
