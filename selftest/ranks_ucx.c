@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/child.h"
 #include "base/log.h"
@@ -159,6 +160,7 @@ int np_ranks_ucx_open(struct np_ranks *ranks, struct np_err *err)
 	ucx->link.peer_status = UCS_OK;
 	ucx->link.peer_failed = alive;
 	ucx->link.peer_arg = ranks;
+	ucx->link.crowded = ranks->local_size > sysconf(_SC_NPROCESSORS_ONLN);
 	if (nonblocking_tcp(tls) < 0)
 		return np_err_nomem(err);
 	ranks->board->phase = NP_PHASE_UCX;

@@ -21,6 +21,8 @@
 
 /* A worker gives a sign of life four times a second while it waits. */
 #define SILENT_MS 5000
+/* One that wants to run may only lack a processor. */
+#define STARVED_MS 30000
 /* A process that has closed its socket is at its end; drivers may hold it up there. */
 #define ENDS_WITHIN_MS 5000
 /* How long after its deadline it may take to write down what it knows. */
@@ -230,6 +232,8 @@ static bool silent(struct np_ranks_job *job)
 		return false;
 	state = state_of(job->worker);
 	if (now < board->quiet_until_ms && state != 'T')
+		return false;
+	if (state == 'R' && since < STARVED_MS)
 		return false;
 	np_ranks_name(job, job->rank, name);
 	board->err_peer = -1;

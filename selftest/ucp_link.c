@@ -222,9 +222,13 @@ int np_ucp_link_open(struct np_ucp_link *link, const struct np_ucp_spec *spec, s
 
 void np_ucp_link_progress(struct np_ucp_link *link)
 {
+	unsigned int did = 0;
+
 	for (int i = 0; i < 2; i++)
 		if (link->worker[i])
-			ucp_worker_progress(link->worker[i]);
+			did += ucp_worker_progress(link->worker[i]);
+	if (did == 0 && link->crowded)
+		sched_yield();
 }
 
 static void close_endpoints(struct np_ucp_link *link)

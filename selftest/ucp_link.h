@@ -18,6 +18,8 @@ struct np_ucp_link {
 	 * NULL when both ends are here */
 	bool (*peer_failed)(void *arg);
 	void *peer_arg;
+	/* there are more such processes than processors: whoever waits lets others run */
+	bool crowded;
 };
 
 /* Opens it. Errors: np_ucp_prove. */
