@@ -36,7 +36,7 @@ def test_tables(tmp_path):
     with open(tmp_path / "bin" / "nvidia-smi", "w", encoding="ascii") as file:
         file.write(SMI)
     os.chmod(tmp_path / "bin" / "nvidia-smi", 0o755)
-    shutil.copytree(os.path.join(BUILD, "fake"), tmp_path / "lib",
+    shutil.copytree(os.path.join(BUILD, "asan", "fake"), tmp_path / "lib",
                     ignore=shutil.ignore_patterns("gdr"))
     env = {"PATH": "%s/bin:%s" % (tmp_path, os.environ["PATH"]), "HOME": "/root",
            "FAKE_CUDA": "gpus=2", "FAKE_NVML": "gpus=2", "UCX_TLS": "sm,self"}
