@@ -44,7 +44,8 @@ static struct np_ranks_board *good(int rank)
 	board->protocol = NP_RANKS_PROTOCOL;
 	board->rank = rank;
 	board->size = N;
-	board->err_peer = board->lost = -1;
+	board->err_peer = -1;
+	board->lost = -1;
 	board->n_lanes = 1;
 	np_strcpy(board->lanes[0], sizeof(board->lanes[0]), "rc/mlx5_0:1");
 	for (int i = 0; i < N; i++)
