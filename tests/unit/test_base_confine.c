@@ -177,36 +177,50 @@ static long call_32(long number)
 	return r;
 }
 
-static int other_kinds(void)
+static int kind_x32(void)
 {
 	EXPECT(syscall(0x40000000 | SYS_mount, NULL, NULL, NULL, 0, NULL) < 0 && errno == ENOSYS);
+	return 0;
+}
+
+static int kind_32(void)
+{
 	EXPECT(call_32(21) == -EPERM); /* mount */
 	EXPECT(call_32(20) == -EPERM); /* getpid, which no list has */
 	return 0;
 }
 
+/* A kernel without them sends SIGSEGV, which must end the child: the test framework's own
+ * way with it is to go on, twice. */
 static bool kernel_has_32(void)
 {
 	pid_t pid = fork();
 	int status;
 
 	assert_true(pid >= 0);
-	if (pid == 0)
+	if (pid == 0) {
+		signal(SIGSEGV, SIG_DFL);
 		_exit(call_32(20) == getpid() ? 0 : 1);
+	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(status == 0 || (WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV));
 	return status == 0;
 }
 
 static void test_other_kinds(void **state)
 {
+	static const enum np_confine kinds[] = { NP_CONFINE_CHILD, NP_CONFINE_LOADER,
+						 NP_CONFINE_HOME };
+	bool has_32 = kernel_has_32();
+
 	(void)state;
-	if (!kernel_has_32()) {
-		print_message("skipped: this kernel runs no 32-bit calls\n");
-		skip();
+	if (!has_32)
+		print_message("this kernel runs no 32-bit calls: none is there to be refused\n");
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		assert_int_equal(in_child(kinds[i], kind_x32), 0);
+		if (has_32)
+			assert_int_equal(in_child(kinds[i], kind_32), 0);
 	}
-	assert_int_equal(in_child(NP_CONFINE_CHILD, other_kinds), 0);
-	assert_int_equal(in_child(NP_CONFINE_LOADER, other_kinds), 0);
-	assert_int_equal(in_child(NP_CONFINE_HOME, other_kinds), 0);
 }
 
 #endif
