@@ -159,7 +159,7 @@ $(BUILD)/obj/tests/unit/%.o: NP_CPPFLAGS += $(NL_CFLAGS) $(UCX_CFLAGS)
 .SECONDARY:
 
 # ---- fakes of NVIDIA's libraries and of UCX's version, and a stand-in of libgdrapi; never installed ----
-FAKES := $(addprefix $(BUILD)/,fake/libcuda.so.1 fake/libnccl.so.2 fake/libnvidia-ml.so.1 fake/ucx_version.so fake/gdr/libgdrapi.so.2 standin/libgdrapi.so.2)
+FAKES := $(addprefix $(BUILD)/,fake/libcuda.so.1 fake/libnccl.so.2 fake/libnvidia-ml.so.1 fake/ucx_version.so fake/cpus.so fake/gdr/libgdrapi.so.2 standin/libgdrapi.so.2)
 fake_cc = $(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g $(WARN) -Wno-missing-prototypes -MMD -MP -fPIC -fvisibility=hidden \
 	-iquote tests/fake -shared -Wl,-soname,$(@F) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MF $@.d -o $@ $< \
 	-ldl -lpthread
@@ -167,6 +167,7 @@ $(BUILD)/fake/libcuda.so.1: tests/fake/cuda.c
 $(BUILD)/fake/libnccl.so.2: tests/fake/nccl.c
 $(BUILD)/fake/libnvidia-ml.so.1: tests/fake/nvml.c
 $(BUILD)/fake/ucx_version.so: tests/fake/ucx_version.c
+$(BUILD)/fake/cpus.so: tests/fake/cpus.c
 $(BUILD)/fake/gdr/libgdrapi.so.2: tests/fake/gdrapi.c
 $(BUILD)/standin/libgdrapi.so.2: tests/standin/gdrapi.c
 $(FAKES):

@@ -98,22 +98,29 @@ static char *line_of(json_t *document)
 	return line;
 }
 
+char *np_document_of(json_t *entries, bool ready, json_t *error)
+{
+	json_t *document = json_pack("{s:i, s:s, s:s, s:b, s:b, s:[], s:[], s:o}", "schema", 1,
+				     "verb", "selftest", "version", NP_VERSION, "changed", 0,
+				     "ready", ready, "actions", "checks", "selftest", entries);
+
+	if (document && error)
+		json_object_set(document, "error", error);
+	json_decref(error);
+	return line_of(document);
+}
+
 char *np_document(const struct np_rung_report *report, const struct np_err *error)
 {
-	bool ready = !error && np_rung_report_ok(report);
-	json_t *list = json_array(), *document;
+	json_t *list = json_array(), *what = NULL;
 
 	for (size_t i = 0; i < report->n; i++)
 		json_array_append_new(list, result_json(&report->v[i]));
-	document = json_pack("{s:i, s:s, s:s, s:b, s:b, s:[], s:[], s:o}", "schema", 1, "verb",
-			     "selftest", "version", NP_VERSION, "changed", 0, "ready", ready,
-			     "actions", "checks", "selftest", list);
-	if (document && error)
-		json_object_set_new(document, "error",
-				    json_pack("{s:s, s:o, s:o}", "code", error->code, "message",
-					      np_document_text(error->message), "hint",
-					      np_document_text(error->hint)));
-	return line_of(document);
+	if (error)
+		what = json_pack("{s:s, s:o, s:o}", "code", error->code, "message",
+				 np_document_text(error->message), "hint",
+				 np_document_text(error->hint));
+	return np_document_of(list, !error && np_rung_report_ok(report), what);
 }
 
 char *np_document_libraries(json_t *libraries)

@@ -9,8 +9,9 @@
 
 #include "base/log.h"
 #include "modules/gpu.h"
-#include "selftest/ucp_engine.h"
+#include "selftest/gpu_workers.h"
 #include "selftest/nvml_lib.h"
+#include "selftest/ucp_engine.h"
 #include "selftest/watch.h"
 
 static bool all_hex(const char *s, size_t n)
@@ -373,6 +374,7 @@ int np_gpu_set_open(const char *rung, const struct np_rung_options *options, str
 				    cuda < 0 && cuda != -ENODEV && cuda != -ENOENT ? &no_driver :
 										     NULL,
 				    report, err);
+	np_gpu_workers_meet(options->deadline_ms);
 	return ret < 0 ? ret : usable > 0;
 }
 

@@ -19,6 +19,7 @@
 #include "selftest/cuda_lib.h"
 #include "selftest/document.h"
 #include "selftest/early.h"
+#include "selftest/gpu_workers.h"
 #include "selftest/libraries.h"
 #include "selftest/options.h"
 #include "selftest/ucp_engine.h"
@@ -69,15 +70,23 @@ static int run(struct np_options *options)
 {
 	np_auto_rung_report struct np_rung_report report = { 0 };
 	struct np_rung_options *rung = &options->rung_options;
+	static struct np_gpu_workers workers;
 	struct np_err err;
-	int ret;
+	int ret, role;
 
 	np_err_clear(&err);
+	role = np_gpu_workers(options->rung, rung, options->lines, &workers, &err);
+	if (role == NP_GPU_WORKERS_DONE)
+		return workers.code;
+	if (role == NP_GPU_WORKERS_WORKER) {
+		rung->device = workers.v[0].pci;
+		options->lines = true;
+	}
 	rung->deadline_ms = np_now_ms() + rung->timeout_ms;
 	ret = np_watch_start(options->rung->name, rung->device ? rung->device : rung->netdev,
 			     rung->timeout_ms, options->lines, &err);
 	if (ret == 0)
-		ret = options->rung->run(rung, &report, &err);
+		ret = role < 0 ? role : options->rung->run(rung, &report, &err);
 	if (ret < 0 && np_starts_with(err.code, "usage")) {
 		np_error("%s", err.message);
 		return EXIT_USAGE;

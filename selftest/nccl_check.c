@@ -30,16 +30,16 @@ static inline uint32_t start_of(uint64_t seed, size_t rank)
 	return (uint32_t)(seed ^ seed >> 32) + (uint32_t)rank * 0x85ebca6bu;
 }
 
-void np_nccl_fill(float *out, size_t n, uint64_t seed, size_t rank, size_t ranks)
+void np_nccl_fill(float *out, size_t first, size_t n, uint64_t seed, size_t rank, size_t ranks)
 {
 	uint32_t start = start_of(seed, rank);
 	unsigned int shift = shift_of(ranks);
 
 	for (size_t i = 0; i < n; i++)
-		out[i] = (float)(int32_t)element(start, i, shift);
+		out[i] = (float)(int32_t)element(start, first + i, shift);
 }
 
-bool np_nccl_check(const float *sums, size_t n, uint64_t seed, size_t ranks,
+bool np_nccl_check(const float *sums, size_t first, size_t n, uint64_t seed, size_t ranks,
 		   struct np_nccl_diff *diff)
 {
 	unsigned int shift = shift_of(ranks);
@@ -53,14 +53,14 @@ bool np_nccl_check(const float *sums, size_t n, uint64_t seed, size_t ranks,
 
 			/* cppcheck-suppress knownConditionTrueFalse ; len is never 0 */
 			for (size_t i = 0; i < len; i++)
-				expected[i] += element(start, at + i, shift);
+				expected[i] += element(start, first + at + i, shift);
 		}
 		/* cppcheck-suppress knownConditionTrueFalse */
 		for (size_t i = 0; i < len; i++) {
 			/* so that a NaN differs too */
 			if (sums[at + i] == (float)(int32_t)expected[i])
 				continue;
-			diff->element = at + i;
+			diff->element = first + at + i;
 			diff->expected = (float)(int32_t)expected[i];
 			diff->got = sums[at + i];
 			return false;

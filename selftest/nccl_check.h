@@ -12,17 +12,18 @@
  * So every sum is exact in float32, in whatever order it is made.
  */
 
-/* The @n elements that rank @rank of @ranks puts in. */
-void np_nccl_fill(float *out, size_t n, uint64_t seed, size_t rank, size_t ranks);
+/* What rank @rank of @ranks puts in: @n elements from number @first on. */
+void np_nccl_fill(float *out, size_t first, size_t n, uint64_t seed, size_t rank, size_t ranks);
 
 struct np_nccl_diff {
-	size_t element; /* first one that differs */
+	size_t element; /* number of the first one that differs */
 	float expected, got;
 };
 
-/* Compares @n elements with the sums over @ranks ranks. True when all are right, else
+/* Compares @n elements, from number @first on, with the sums over @ranks ranks. True when all are
+ * right, else
  * @diff is filled. */
-bool np_nccl_check(const float *sums, size_t n, uint64_t seed, size_t ranks,
+bool np_nccl_check(const float *sums, size_t first, size_t n, uint64_t seed, size_t ranks,
 		   struct np_nccl_diff *diff);
 
 /* In 10^6 bytes a second: bus bandwidth of an all-reduce as nccl-tests defines it, size /

@@ -163,7 +163,7 @@ static int fill(struct np_clique *c, uint64_t size, struct np_err *err)
 	int ret;
 
 	np_clique_quiet(c); /* 64 MiB take a while where many share a processor */
-	np_nccl_fill(c->host, size / sizeof(float), ++c->seed, (size_t)c->ranks->rank,
+	np_nccl_fill(c->host, 0, size / sizeof(float), ++c->seed, (size_t)c->ranks->rank,
 		     (size_t)c->ranks->size);
 	ret = copy_in(c, c->send, c->host, size, err);
 	memset(c->host, 0xff, size); /* a NaN */
@@ -186,7 +186,7 @@ static int verify(struct np_clique *c, uint64_t size, struct np_err *err)
 	np_clique_quiet(c);
 	ret = copy_out(c, c->host, size, err);
 	if (ret == 0)
-		right = np_nccl_check(c->host, size / sizeof(float), c->seed,
+		right = np_nccl_check(c->host, 0, size / sizeof(float), c->seed,
 				      (size_t)c->ranks->size, &diff);
 	np_ranks_quiet(c->ranks, 0);
 	if (right || c->wrong.num < 0)

@@ -61,6 +61,9 @@ struct np_rung_options {
 struct np_rung {
 	const char *name;
 	const char *purpose; /* for --list */
+	/* an entry a GPU, which needs no other (gpu_workers.h): processes at work on one;
+	 * 0 = else */
+	unsigned int gpu_processes;
 	/* Adds one entry or more. Returns 0 whatever the verdict; a negative
 	 * errno with message only when no verdict was possible (out of memory,
 	 * a --device that is no device name: code "usage..."). */

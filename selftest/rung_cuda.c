@@ -8,6 +8,7 @@
 #include "selftest/gpu_set.h"
 #include "selftest/measure.h"
 #include "selftest/pattern.h"
+#include "selftest/turn.h"
 
 /*
  * Each GPU by the driver interface alone: a context, memory on it, copies from pinned
@@ -30,7 +31,8 @@ struct copier {
 	np_cu_device device;
 	int64_t deadline_ms;
 	size_t size;
-	char *tx, *rx; /* pinned */
+	uint64_t largest; /* whose bandwidth is the rung's */
+	char *tx, *rx;	  /* pinned */
 	np_cu_ptr a, b;
 	np_cu_stream stream;
 	uint64_t base, sequence;
@@ -151,8 +153,10 @@ static int row(struct copier *c, enum way way, uint64_t size, size_t n, double *
 {
 	const struct np_cuda *cuda = c->cuda;
 	np_cu_result result = NP_CU_SUCCESS;
-	double start = np_now_us();
+	double start;
 
+	np_turn_take(size == c->largest);
+	start = np_now_us();
 	for (size_t at = 0; at < n * size && result == NP_CU_SUCCESS; at += size)
 		result = way == TO_GPU ?
 				 cuda->copy_in_async(c->a + at, c->tx + at, size, c->stream) :
@@ -160,6 +164,7 @@ static int row(struct copier *c, enum way way, uint64_t size, size_t n, double *
 	if (result == NP_CU_SUCCESS)
 		result = cuda->stream_synchronize(c->stream);
 	*MBps = (double)(n * size) / (np_now_us() - start);
+	np_turn_give();
 	return failed(c, result, way == TO_GPU ? "copying to the GPU" : "copying from the GPU",
 		      err);
 }
@@ -235,6 +240,7 @@ static int prove(const struct np_gpu_set *set, const struct np_gpu_dev *gpu,
 	const uint64_t *sizes = np_sizes(options->full, &n);
 	int ret;
 
+	c.largest = sizes[n - 1];
 	c.size = ROW_MIN * sizes[n - 1] > ROW_BYTES ? ROW_MIN * sizes[n - 1] : ROW_BYTES;
 	ret = open_copier(&c, err);
 	if (ret == 0) {

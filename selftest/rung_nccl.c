@@ -10,10 +10,12 @@
 #include "selftest/measure.h"
 #include "selftest/nccl_check.h"
 #include "selftest/nccl_lib.h"
+#include "selftest/threads.h"
 
 /*
  * NCCL over all GPUs of this node, in one process, by the driver interface: sums of
- * float32 out of place; each element on each GPU compared.
+ * float32 out of place; each element on each GPU compared. What is done for one GPU has a
+ * thread of its own.
  */
 
 /* Up to what NCCL needs to show its bandwidth. */
@@ -28,11 +30,16 @@ _Static_assert(NP_ARRAY_SIZE(full_sizes) <= NP_RUNG_SIZES_MAX, "too many sizes")
 #define ROUNDS	    3u
 #define CLOCK_EVERY 256u
 
+/* Host memory a GPU, and the elements in it. */
+#define PIECE_BYTES (8u << 20)
+#define PIECE	    (PIECE_BYTES / sizeof(float))
+
 struct rank {
 	const struct np_gpu_dev *gpu;
 	np_cu_context context;
 	np_cu_ptr send, receive;
 	np_cu_stream stream;
+	float *host; /* a piece of what is on the GPU */
 };
 
 struct group {
@@ -42,8 +49,7 @@ struct group {
 	struct rank *ranks;
 	np_nccl_comm *comms;
 	size_t n;
-	float *host; /* the largest size */
-	size_t size;
+	size_t size; /* the largest */
 	uint64_t seed;
 };
 
@@ -65,8 +71,16 @@ static int nccl_failed(const struct group *g, np_nccl_result result, const char 
 					   np_nccl_error(g->nccl, g->comms[0], result, doing, err);
 }
 
-static int open_rank(struct group *g, struct rank *rank, struct np_err *err)
+static int make_current(const struct group *g, const struct rank *rank, struct np_err *err)
 {
+	return cuda_failed(g, rank, g->set->cuda.set_current(rank->context),
+			   "making the context current", err);
+}
+
+static int open_rank(void *arg, size_t number, struct np_err *err)
+{
+	const struct group *g = arg;
+	struct rank *rank = &g->ranks[number];
 	const struct np_cuda *cuda = &g->set->cuda;
 	np_cu_result result = cuda->primary_retain(&rank->context, rank->gpu->device);
 	int ret;
@@ -75,8 +89,10 @@ static int open_rank(struct group *g, struct rank *rank, struct np_err *err)
 		rank->context = NULL;
 		return cuda_failed(g, rank, result, "making a context", err);
 	}
-	ret = cuda_failed(g, rank, cuda->set_current(rank->context), "making the context current",
-			  err);
+	rank->host = malloc(PIECE_BYTES);
+	if (!rank->host)
+		return np_err_nomem(err);
+	ret = make_current(g, rank, err);
 	if (ret == 0)
 		ret = cuda_failed(g, rank, cuda->mem_alloc(&rank->send, g->size),
 				  "allocating memory", err);
@@ -90,12 +106,16 @@ static int open_rank(struct group *g, struct rank *rank, struct np_err *err)
 	return ret;
 }
 
-static void close_rank(struct group *g, struct rank *rank)
+static int close_rank(void *arg, size_t number, struct np_err *err)
 {
+	const struct group *g = arg;
+	struct rank *rank = &g->ranks[number];
 	const struct np_cuda *cuda = &g->set->cuda;
 
+	(void)err;
+	free(rank->host);
 	if (!rank->context)
-		return;
+		return 0;
 	cuda->set_current(rank->context);
 	if (rank->stream)
 		cuda->stream_destroy(rank->stream);
@@ -105,26 +125,26 @@ static void close_rank(struct group *g, struct rank *rank)
 		cuda->mem_free(rank->receive);
 	cuda->set_current(NULL);
 	cuda->primary_release(rank->gpu->device);
+	return 0;
 }
 
 static int open_group(struct group *g, struct np_err *err)
 {
 	_cleanup_free_ int *ordinals = NULL;
-	int ret = 0;
+	int ret;
 
 	g->ranks = calloc(g->set->n, sizeof(*g->ranks));
 	g->comms = calloc(g->set->n, sizeof(np_nccl_comm));
 	ordinals = calloc(g->set->n, sizeof(*ordinals));
-	g->host = malloc(g->size);
-	if (!g->ranks || !g->comms || !ordinals || !g->host)
+	if (!g->ranks || !g->comms || !ordinals)
 		return np_err_nomem(err);
-	for (size_t i = 0; i < g->set->n && ret == 0; i++) {
+	for (size_t i = 0; i < g->set->n; i++) {
 		if (!g->set->wanted[i] || !g->set->v[i].usable)
 			continue;
 		g->ranks[g->n].gpu = &g->set->v[i];
-		ordinals[g->n] = g->set->v[i].ordinal;
-		ret = open_rank(g, &g->ranks[g->n++], err);
+		ordinals[g->n++] = g->set->v[i].ordinal;
 	}
+	ret = np_threads_each(g->n, open_rank, g, err);
 	if (ret == 0)
 		ret = nccl_failed(g, g->nccl->init_all(g->comms, (int)g->n, ordinals),
 				  "making the communicators", err);
@@ -134,6 +154,8 @@ static int open_group(struct group *g, struct np_err *err)
 /* @clean: nothing is under way; else it is aborted. */
 static void close_group(struct group *g, bool clean)
 {
+	struct np_err unused;
+
 	for (size_t i = 0; i < g->n; i++) {
 		if (!g->comms[i])
 			continue;
@@ -142,66 +164,80 @@ static void close_group(struct group *g, bool clean)
 		else
 			g->nccl->abort(g->comms[i]);
 	}
-	for (size_t i = 0; i < g->n; i++)
-		close_rank(g, &g->ranks[i]);
+	if (np_threads_each(g->n, close_rank, g, &unused) < 0)
+		np_debug("%s", unused.message);
 	free(g->ranks);
 	free(g->comms);
-	free(g->host);
 }
 
-/* Input on each GPU, and in the output what no sum can be. */
-static int fill(struct group *g, uint64_t size, struct np_err *err)
+/* What is to be done with @size bytes on each GPU. */
+struct task {
+	const struct group *g;
+	uint64_t size;
+};
+
+static size_t piece(size_t left)
 {
+	return left < PIECE ? left : PIECE;
+}
+
+/* Input, and in the output what no sum can be. */
+static int fill_rank(void *arg, size_t number, struct np_err *err)
+{
+	const struct task *task = arg;
+	const struct group *g = task->g;
+	const struct rank *rank = &g->ranks[number];
 	const struct np_cuda *cuda = &g->set->cuda;
-	int ret = 0;
+	size_t count = task->size / sizeof(float);
+	int ret = make_current(g, rank, err);
 
-	g->seed++;
-	for (size_t i = 0; i < g->n && ret == 0; i++) {
-		struct rank *rank = &g->ranks[i];
-
-		ret = cuda_failed(g, rank, cuda->set_current(rank->context),
-				  "making the context current", err);
-		np_nccl_fill(g->host, size / sizeof(float), g->seed, i, g->n);
-		if (ret == 0)
-			ret = cuda_failed(g, rank, cuda->copy_in(rank->send, g->host, size),
-					  "copying to the GPU", err);
-		memset(g->host, 0xff, size); /* a NaN */
-		if (ret == 0)
-			ret = cuda_failed(g, rank, cuda->copy_in(rank->receive, g->host, size),
-					  "copying to the GPU", err);
-		if (ret == 0)
-			ret = cuda_failed(g, rank, cuda->synchronize(), "copying to the GPU", err);
+	for (size_t at = 0, n; at < count && ret == 0; at += n) {
+		n = piece(count - at);
+		np_nccl_fill(rank->host, at, n, g->seed, number, g->n);
+		ret = cuda_failed(g, rank,
+				  cuda->copy_in(rank->send + at * sizeof(float), rank->host,
+						n * sizeof(float)),
+				  "copying to the GPU", err);
 	}
-	return ret;
+	memset(rank->host, 0xff, piece(count) * sizeof(float)); /* a NaN */
+	for (size_t at = 0, n; at < count && ret == 0; at += n) {
+		n = piece(count - at);
+		ret = cuda_failed(g, rank,
+				  cuda->copy_in(rank->receive + at * sizeof(float), rank->host,
+						n * sizeof(float)),
+				  "copying to the GPU", err);
+	}
+	return ret < 0 ? ret : cuda_failed(g, rank, cuda->synchronize(), "copying to the GPU", err);
 }
 
-static int verify(struct group *g, uint64_t size, struct np_err *err)
+static int verify_rank(void *arg, size_t number, struct np_err *err)
 {
-	const struct np_cuda *cuda = &g->set->cuda;
+	const struct task *task = arg;
+	const struct group *g = task->g;
+	const struct rank *rank = &g->ranks[number];
+	size_t count = task->size / sizeof(float);
+	struct np_nccl_diff diff;
+	char text[32];
+	int ret = make_current(g, rank, err);
 
-	for (size_t i = 0; i < g->n; i++) {
-		struct rank *rank = &g->ranks[i];
-		struct np_nccl_diff diff;
-		char text[32];
-		int ret = cuda_failed(g, rank, cuda->set_current(rank->context),
-				      "making the context current", err);
-
-		if (ret == 0)
-			ret = cuda_failed(g, rank, cuda->copy_out(g->host, rank->receive, size),
-					  "copying from the GPU", err);
-		if (ret < 0)
-			return ret;
-		if (np_nccl_check(g->host, size / sizeof(float), g->seed, g->n, &diff))
+	for (size_t at = 0, n; at < count && ret == 0; at += n) {
+		n = piece(count - at);
+		ret = cuda_failed(g, rank,
+				  g->set->cuda.copy_out(rank->host,
+							rank->receive + at * sizeof(float),
+							n * sizeof(float)),
+				  "copying from the GPU", err);
+		if (ret < 0 || np_nccl_check(rank->host, at, n, g->seed, g->n, &diff))
 			continue;
 		np_err_set(err, -EBADMSG, "selftest.data_corrupt",
 			   "all-reduce of %s: element %zu on GPU%zu (%s) is %.9g, expected %.9g",
-			   np_size_str(size, text), diff.element, rank->gpu->number, rank->gpu->pci,
-			   (double)diff.got, (double)diff.expected);
+			   np_size_str(task->size, text), diff.element, rank->gpu->number,
+			   rank->gpu->pci, (double)diff.got, (double)diff.expected);
 		np_err_hint(err, "take this node out of service and test its GPUs, NVLink and PCIe "
 				 "(dcgmi diag -r 3)");
-		return -EBADMSG;
+		ret = -EBADMSG;
 	}
-	return 0;
+	return ret;
 }
 
 static int launch(struct group *g, uint64_t size, struct np_err *err)
@@ -271,15 +307,18 @@ static int timed(struct group *g, uint64_t size, size_t n, double *us, struct np
 
 static int reduce(struct group *g, uint64_t size, struct np_rung_size *measured, struct np_err *err)
 {
+	struct task task = { .g = g, .size = size };
 	double us[ROUNDS], warm;
-	int ret = fill(g, size, err);
+	int ret;
 
+	g->seed++;
+	ret = np_threads_each(g->n, fill_rank, &task, err);
 	if (ret == 0)
 		ret = timed(g, size, WARM_UP, &warm, err);
 	for (size_t i = 0; i < ROUNDS && ret == 0; i++)
 		ret = timed(g, size, ITERATIONS, &us[i], err);
 	if (ret == 0)
-		ret = verify(g, size, err);
+		ret = np_threads_each(g->n, verify_rank, &task, err);
 	if (ret < 0)
 		return ret;
 	measured->size_bytes = size;

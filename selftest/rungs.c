@@ -7,18 +7,19 @@
 #include "selftest/rung.h"
 
 const struct np_rung np_rungs[] = {
-	{ "umad", "subnet management packets: what a port says of itself", np_rung_umad },
-	{ "verbs", "RDMA write and send, within one port of an HCA or between two", np_rung_verbs },
-	{ "rc", "UCX rc (reliable connection) through a port of an HCA", np_rung_rc },
-	{ "tcp", "UCX tcp, loopback over the address of an IPoIB netdev", np_rung_tcp },
-	{ "cuda", "each GPU: context, memory, copies to it, on it and back", np_rung_cuda },
-	{ "cuda_copy", "UCX cuda_copy: GPU memory, through the host", np_rung_cuda_copy },
-	{ "cuda_ipc", "UCX cuda_ipc: GPU to GPU between two processes", np_rung_cuda_ipc },
-	{ "gdrapi", "gdrcopy's library on each GPU: pin, map, copy both ways", np_rung_gdrapi },
-	{ "gdr_copy", "UCX gdr_copy: small messages in GPU memory", np_rung_gdr_copy },
-	{ "gdr_rdma", "GPU memory by RDMA: dma-buf and nvidia_peermem", np_rung_gdr_rdma },
-	{ "nccl", "NCCL all-reduce over all GPUs of this node", np_rung_nccl },
-	{ NULL, NULL, NULL },
+	{ "umad", "subnet management packets: what a port says of itself", 0, np_rung_umad },
+	{ "verbs", "RDMA write and send, within one port of an HCA or between two", 0,
+	  np_rung_verbs },
+	{ "rc", "UCX rc (reliable connection) through a port of an HCA", 0, np_rung_rc },
+	{ "tcp", "UCX tcp, loopback over the address of an IPoIB netdev", 0, np_rung_tcp },
+	{ "cuda", "each GPU: context, memory, copies to it, on it and back", 1, np_rung_cuda },
+	{ "cuda_copy", "UCX cuda_copy: GPU memory, through the host", 1, np_rung_cuda_copy },
+	{ "cuda_ipc", "UCX cuda_ipc: GPU to GPU between two processes", 2, np_rung_cuda_ipc },
+	{ "gdrapi", "gdrcopy's library on each GPU: pin, map, copy both ways", 1, np_rung_gdrapi },
+	{ "gdr_copy", "UCX gdr_copy: small messages in GPU memory", 1, np_rung_gdr_copy },
+	{ "gdr_rdma", "GPU memory by RDMA: dma-buf and nvidia_peermem", 0, np_rung_gdr_rdma },
+	{ "nccl", "NCCL all-reduce over all GPUs of this node", 0, np_rung_nccl },
+	{ NULL, NULL, 0, NULL },
 };
 
 const struct np_rung *np_rung_find(const char *name)

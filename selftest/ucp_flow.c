@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "selftest/measure.h"
+#include "selftest/turn.h"
 
 /* How long a flow is to last: for the one that gives the rung's bandwidth, for the others,
  * and with --full. */
@@ -27,11 +28,23 @@ static size_t outstanding(uint64_t size)
 	return n < 2 ? 2 : n > NP_UCP_OUTSTANDING ? NP_UCP_OUTSTANDING : n;
 }
 
-size_t np_ucp_flow_length(const struct np_ucp_spec *spec, uint64_t size, double MBps)
+/* Of the size whose bandwidth is the rung's. */
+static bool is_largest(const struct np_ucp_spec *spec, uint64_t size)
 {
 	size_t n;
 	const uint64_t *sizes = np_ucp_sizes(spec, &n);
-	double us = spec->full ? FULL_US : size == sizes[n - 1] ? LARGEST_US : OTHERS_US;
+
+	return size == sizes[n - 1];
+}
+
+void np_ucp_flow_turn(const struct np_ucp_spec *spec, uint64_t size)
+{
+	np_turn_take(is_largest(spec, size));
+}
+
+size_t np_ucp_flow_length(const struct np_ucp_spec *spec, uint64_t size, double MBps)
+{
+	double us = spec->full ? FULL_US : is_largest(spec, size) ? LARGEST_US : OTHERS_US;
 	double each_us = (double)size / (MBps > 0 ? MBps : 1), least, length = us / each_us;
 
 	/* twice what is outstanding: ends and beginnings would show */

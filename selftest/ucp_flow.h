@@ -27,6 +27,10 @@ struct np_ucp_flow {
  * of @MBps that a few of them had; fewer than 3 only where even those take too long. */
 size_t np_ucp_flow_length(const struct np_ucp_spec *spec, uint64_t size, double MBps);
 
+/* Takes the turn to measure (turn.h) a flow of @size bytes each: alone for the largest size,
+ * whose bandwidth is the rung's. */
+void np_ucp_flow_turn(const struct np_ucp_spec *spec, uint64_t size);
+
 /* @n messages @message from or to worker @worker. */
 void np_ucp_flow_start(struct np_ucp_flow *flow, const struct np_ucp_message *message, int worker,
 		       bool sends, size_t n);

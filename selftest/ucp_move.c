@@ -8,6 +8,7 @@
 
 #include "selftest/measure.h"
 #include "selftest/pattern.h"
+#include "selftest/turn.h"
 #include "selftest/ucp_flow.h"
 #include "selftest/ucp_rally.h"
 
@@ -305,8 +306,11 @@ int np_ucp_bandwidth(struct np_ucp_link *link, struct np_ucp_buffers *buffers, u
 	for (int from = 0; from < 2; from++) {
 		int ret = window(link, buffers, size, from, &samples[from], err);
 
-		if (ret == 0)
+		if (ret == 0) {
+			np_ucp_flow_turn(link->spec, size);
 			ret = measure(link, buffers, size, from, &samples[from], err);
+			np_turn_give();
+		}
 		if (ret < 0)
 			return ret;
 	}

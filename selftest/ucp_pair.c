@@ -12,7 +12,9 @@
 
 #include "base/child.h"
 #include "base/log.h"
+#include "selftest/gpu_workers.h"
 #include "selftest/measure.h"
+#include "selftest/turn.h"
 #include "selftest/ucp_flow.h"
 #include "selftest/ucp_link.h"
 #include "selftest/ucp_move.h"
@@ -332,8 +334,12 @@ static int bandwidth(struct end *end, uint64_t size, double *MBps, struct np_err
 	for (int from = 0; from < 2; from++) {
 		int ret = window(end, size, from, &samples[from], err);
 
+		if (ret == 0 && end->pair->side == 0) /* for both */
+			np_ucp_flow_turn(end->link.spec, size);
 		if (ret == 0)
 			ret = measure(end, size, from, &samples[from], err);
+		if (end->pair->side == 0)
+			np_turn_give();
 		if (ret < 0)
 			return ret;
 	}
@@ -416,6 +422,7 @@ int np_ucp_pair_start(struct np_ucp_pair *pair,
 	if (pair->child != 0)
 		return 0;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	np_gpu_workers_leave();
 	if (getppid() == parent)
 		serve_orders(pair, serve);
 	_exit(0);

@@ -7,6 +7,7 @@
  *   fail=FUNCTION:N that function returns N (of those that look: see `plays`)
  *   mode=N          compute mode
  *   corrupt=N       the N-th copy from the GPU has a wrong bit
+ *   wait=FUNCTION:N it takes N ms
  *   hang=FUNCTION   it never returns
  *   stop=FUNCTION   it never returns, and no signal handler runs: as in a kernel that hangs
  *   crash=FUNCTION  it ends the process by SIGSEGV
@@ -30,6 +31,7 @@ static __thread long current = -1; /* device of the current context */
 
 static int plays(const char *function)
 {
+	const char *wait = fake_word("FAKE_CUDA", "wait=");
 	const char *hang = fake_word("FAKE_CUDA", "hang=");
 	const char *fail = fake_word("FAKE_CUDA", "fail=");
 	const char *crash = fake_word("FAKE_CUDA", "crash=");
@@ -37,6 +39,8 @@ static int plays(const char *function)
 	long on = fake_number("FAKE_CUDA", "on=", current);
 	size_t len = strlen(function);
 
+	if (wait && strncmp(wait, function, len) == 0 && wait[len] == ':')
+		usleep(1000 * (useconds_t)strtol(wait + len + 1, NULL, 10));
 	if (on != current)
 		return 0;
 	if (crash && strncmp(crash, function, len) == 0)

@@ -62,24 +62,35 @@ static void sums_are_compared(void **state)
 	assert_non_null(sum);
 	assert_non_null(one);
 	for (size_t rank = 0; rank < RANKS; rank++) {
-		np_nccl_fill(one, N, 42, rank, RANKS);
+		np_nccl_fill(one, 0, N, 42, rank, RANKS);
 		for (size_t i = 0; i < N; i++)
 			sum[i] += one[i];
 	}
-	assert_true(np_nccl_check(sum, N, 42, RANKS, &diff));
-	assert_false(np_nccl_check(sum, N, 43, RANKS, &diff));
-	assert_false(np_nccl_check(sum, N, 42, RANKS - 1, &diff));
+	assert_true(np_nccl_check(sum, 0, N, 42, RANKS, &diff));
+	assert_false(np_nccl_check(sum, 0, N, 43, RANKS, &diff));
+	assert_false(np_nccl_check(sum, 0, N, 42, RANKS - 1, &diff));
 	for (size_t i = 0; i < NP_ARRAY_SIZE(wrong); i++) {
 		float right = sum[wrong[i]];
 
 		sum[wrong[i]] = right + 1;
-		assert_false(np_nccl_check(sum, N, 42, RANKS, &diff));
+		assert_false(np_nccl_check(sum, 0, N, 42, RANKS, &diff));
 		assert_int_equal(diff.element, wrong[i]);
 		assert_true(diff.expected == right && diff.got == right + 1);
 		sum[wrong[i]] = NAN;
-		assert_false(np_nccl_check(sum, N, 42, RANKS, &diff));
+		assert_false(np_nccl_check(sum, 0, N, 42, RANKS, &diff));
 		sum[wrong[i]] = right;
 	}
+	/* in pieces */
+	for (size_t rank = 0; rank < RANKS; rank++) {
+		np_nccl_fill(one, 1500, 700, 42, rank, RANKS);
+		for (size_t i = 0; i < 700; i++)
+			sum[1500 + i] = (rank ? sum[1500 + i] : 0) + one[i];
+	}
+	assert_true(np_nccl_check(sum, 0, N, 42, RANKS, &diff));
+	assert_true(np_nccl_check(sum + 1501, 1501, 1200, 42, RANKS, &diff));
+	sum[1502] += 1;
+	assert_false(np_nccl_check(sum + 1501, 1501, 1200, 42, RANKS, &diff));
+	assert_int_equal(diff.element, 1502);
 	free(sum);
 	free(one);
 }
@@ -91,9 +102,9 @@ static void inputs_differ(void **state)
 	size_t same_rank = 0, same_seed = 0;
 
 	(void)state;
-	np_nccl_fill(a, 256, 7, 0, 2);
-	np_nccl_fill(b, 256, 7, 1, 2);
-	np_nccl_fill(c, 256, 8, 0, 2);
+	np_nccl_fill(a, 0, 256, 7, 0, 2);
+	np_nccl_fill(b, 0, 256, 7, 1, 2);
+	np_nccl_fill(c, 0, 256, 8, 0, 2);
 	for (size_t i = 0; i < 256; i++) {
 		assert_true(a[i] >= 0 && a[i] < 65536 && a[i] == floorf(a[i]));
 		same_rank += a[i] == b[i];
@@ -118,22 +129,22 @@ static void sums_of_many_ranks_are_exact(void **state)
 		memset(up, 0, sizeof(up));
 		memset(down, 0, sizeof(down));
 		for (size_t rank = 0; rank < ranks; rank++) {
-			np_nccl_fill(one, N, 42, rank, ranks);
+			np_nccl_fill(one, 0, N, 42, rank, ranks);
 			for (size_t i = 0; i < N; i++) {
 				up[i] += one[i];
 				most = one[i] > most ? one[i] : most;
 			}
-			np_nccl_fill(one, N, 42, ranks - 1 - rank, ranks);
+			np_nccl_fill(one, 0, N, 42, ranks - 1 - rank, ranks);
 			for (size_t i = 0; i < N; i++)
 				down[i] += one[i];
 		}
 		assert_memory_equal(up, down, sizeof(up));
-		assert_true(np_nccl_check(up, N, 42, ranks, &diff));
+		assert_true(np_nccl_check(up, 0, N, 42, ranks, &diff));
 		/* as many bits as there is room for */
 		assert_true(most * (float)ranks <= 16777216.0f);
 		assert_true(most * (float)ranks > 4194304.0f);
 		up[N - 1] += 1;
-		assert_false(np_nccl_check(up, N, 42, ranks, &diff));
+		assert_false(np_nccl_check(up, 0, N, 42, ranks, &diff));
 		assert_int_equal(diff.element, N - 1);
 	}
 }
