@@ -410,7 +410,7 @@ def test_the_schema_is_closed():
                  on_node("guide.ini", "apply", "--json", "--ip", "10.0.0.50/24")]
     for document in documents:
         assert check.is_valid(document)
-        for thing in objects(document):
+        for thing in {tuple(thing): thing for thing in objects(document)}.values():  # one of a kind
             if "port_rcv_data" in thing:
                 continue
             thing["surplus"] = 1
