@@ -112,9 +112,10 @@ static pid_t who_has_the_turn(bool ends)
 		np_turn_take(true);
 		if (write(fds[1], "x", 1) != 1)
 			_exit(1);
-		while (!ends)
+		if (ends)
+			_exit(0);
+		for (;;)
 			pause();
-		_exit(0);
 	}
 	assert_int_equal(read(fds[0], &byte, 1), 1);
 	close(fds[0]);
