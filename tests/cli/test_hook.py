@@ -157,7 +157,7 @@ def test_a_file_that_is_no_configuration_is_pending(hook, node, make, says):
 
 def test_another_run_at_work_is_not_waited_for_without_an_end(hook, node):
     one = hook.host(node)
-    held = one.spawn("sh", "-c", "mkdir -p /run/nodeprep; exec flock /run/nodeprep/lock sleep 600")
+    held = one.spawn("sh", "-c", "mkdir -p /run/nodeprep; exec flock -F /run/nodeprep/lock sleep 600")
     one.text("sh", "-c", "while flock -n /run/nodeprep/lock true; do sleep 0.05; done")
     lines = hook.run(one, "pending: another nodeprep has been at work for 30 s", NODEPREP_HOOK_SECONDS="600")
     assert len(lines) == 1 and lines[0].endswith("then run nodeprep apply")
