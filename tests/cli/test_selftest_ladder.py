@@ -4,6 +4,7 @@ and what becomes of the other GPUs when one takes the rung's process down."""
 
 import json
 import os
+import signal
 import time
 
 import pytest
@@ -210,6 +211,27 @@ def test_one_document_of_all_processes(dgx):
 def test_one_document_of_those_that_did_not_crash(dgx):
     entries = alone(dgx("crash=cuMemcpyDtoD_v2 on=2"), cpus=8, rc=-11)
     assert [entry["device"] for entry in entries] == GPUS[:2] + GPUS[3:]
+
+
+def becomes(one, wanted, script, seconds):
+    until = time.monotonic() + seconds
+    while one.shell(script).stdout.strip() != wanted and time.monotonic() < until:
+        time.sleep(0.1)
+    assert one.shell(script).stdout.strip() == wanted, script
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("argv", [[PLAIN, "selftest", "cuda", "--timeout", "600"],
+                                  [PROGRAM, "cuda", "--timeout-ms", "600000"]])
+def test_no_process_outlives_who_asked(dgx, argv, sent):
+    one = dgx("hang=cuMemcpyDtoD_v2")
+    processors(one, 8)
+    held = one.spawn(*argv)
+    becomes(one, "8", "grep -c context /etc/fake/FAKE_LOG", 120)
+    becomes(one, "9", "pgrep -c nodeprep-selft", 10)
+    one.kill(held, sent)
+    one.wait(held)
+    becomes(one, "0", "pgrep -c nodeprep", 30)
 
 
 def test_a_gpu_that_cuda_does_not_show(dgx):
