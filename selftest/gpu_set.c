@@ -184,9 +184,9 @@ static int by_pci(const void *a, const void *b)
 	return strcmp(x->pci, y->pci);
 }
 
-static bool is_named(const struct np_gpu_dev *gpu, const struct np_gpu_name *name)
+bool np_gpu_name_is(const struct np_gpu_name *name, const char *pci, size_t number)
 {
-	return *name->pci ? np_streq(name->pci, gpu->pci) : name->number == gpu->number;
+	return *name->pci ? np_streq(name->pci, pci) : name->number == number;
 }
 
 static int sort_and_mark(struct np_gpu_set *set, const struct np_gpu_names *names,
@@ -201,7 +201,7 @@ static int sort_and_mark(struct np_gpu_set *set, const struct np_gpu_names *name
 		set->v[i].number = i;
 		set->wanted[i] = names->n == 0;
 		for (size_t k = 0; k < names->n; k++)
-			set->wanted[i] |= is_named(&set->v[i], &names->v[k]);
+			set->wanted[i] |= np_gpu_name_is(&names->v[k], set->v[i].pci, i);
 	}
 	return 0;
 }
@@ -331,7 +331,7 @@ static int judge_missing(const char *rung, const struct np_gpu_set *set,
 		bool found = false;
 
 		for (size_t i = 0; i < set->n; i++)
-			found |= is_named(&set->v[i], &names->v[k]);
+			found |= np_gpu_name_is(&names->v[k], set->v[i].pci, i);
 		if (found)
 			continue;
 		ret = driver_failed ?

@@ -41,6 +41,9 @@ struct np_gpu_name {
 	size_t number; /* with pci empty */
 };
 
+/* It names the GPU at @pci, which is the @number-th. */
+bool np_gpu_name_is(const struct np_gpu_name *name, const char *pci, size_t number);
+
 struct np_gpu_names {
 	struct np_gpu_name *v;
 	size_t n;

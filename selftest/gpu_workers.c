@@ -50,11 +50,6 @@ void np_gpu_workers_meet(int64_t deadline_ms)
 
 /* ---- which GPUs ---- */
 
-static bool same(const struct np_gpu_name *name, const struct np_gpus *gpus, size_t i)
-{
-	return *name->pci ? np_streq(name->pci, gpus->v[i].pci_address) : name->number == i;
-}
-
 /* All of @names are there, each once. */
 static bool are_all_of(const struct np_gpu_names *names, const struct np_gpus *gpus)
 {
@@ -62,9 +57,10 @@ static bool are_all_of(const struct np_gpu_names *names, const struct np_gpus *g
 		size_t found = 0;
 
 		for (size_t i = 0; i < gpus->n; i++)
-			if (same(&names->v[k], gpus, i))
+			if (np_gpu_name_is(&names->v[k], gpus->v[i].pci_address, i))
 				for (size_t other = 0; other < names->n; other++)
-					found += same(&names->v[other], gpus, i);
+					found += np_gpu_name_is(&names->v[other],
+								gpus->v[i].pci_address, i);
 		if (found != 1)
 			return false;
 	}
@@ -78,7 +74,7 @@ static void choose(const struct np_gpus *gpus, const struct np_gpu_names *names,
 		bool wanted = names->n == 0;
 
 		for (size_t k = 0; k < names->n; k++)
-			wanted |= same(&names->v[k], gpus, i);
+			wanted |= np_gpu_name_is(&names->v[k], gpus->v[i].pci_address, i);
 		if (wanted)
 			np_strcpy(workers->v[workers->n++].pci, sizeof(workers->v[0].pci),
 				  gpus->v[i].pci_address);
