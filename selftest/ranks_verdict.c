@@ -268,12 +268,26 @@ static void judge_silent(const struct np_ranks_job *job, struct np_ranks_verdict
 	}
 }
 
+/* UCX aborts where a peer goes away in the middle of a message ("Assertion `comp->count > 0'",
+ * seen with 1.13.1): it is gone because another one died, which is told. */
+static bool died_with_another(const struct np_ranks_job *job, const struct np_ranks_board *board)
+{
+	if (board->err.num != -ECONNABORTED)
+		return false;
+	for (int i = 0; i < job->size; i++)
+		if (job->boards[i] && job->boards[i]->err.num == -ECHILD &&
+		    np_streq(job->boards[i]->err.code, "ranks.died"))
+			return true;
+	return false;
+}
+
 static void add_errors(const struct np_ranks_job *job, struct np_ranks_verdict *verdict)
 {
 	for (int i = 0; i < job->size; i++) {
 		const struct np_ranks_board *board = job->boards[i];
 
-		if (board && board->err.num < 0 && !np_ranks_may_follow(&board->err))
+		if (board && board->err.num < 0 && !np_ranks_may_follow(&board->err) &&
+		    !died_with_another(job, board))
 			add_error(job, verdict, board);
 	}
 }

@@ -161,9 +161,9 @@ static void reap(struct np_ranks_job *job)
 	job->board->err_peer = -1;
 	np_ranks_name(job, job->rank, name);
 	if (WIFSIGNALED(status))
-		np_err_set(err, -ECHILD, "ranks.died", "%s died of signal %d (%s)%s", name,
-			   WTERMSIG(status), strsignal(WTERMSIG(status)),
-			   WCOREDUMP(status) ? ", core dumped" : "");
+		np_err_set(err, WTERMSIG(status) == SIGABRT ? -ECONNABORTED : -ECHILD, "ranks.died",
+			   "%s died of signal %d (%s)%s", name, WTERMSIG(status),
+			   strsignal(WTERMSIG(status)), WCOREDUMP(status) ? ", core dumped" : "");
 	else
 		np_err_set(err, -ECHILD, "ranks.died", "%s ended by itself with status %d", name,
 			   WEXITSTATUS(status));

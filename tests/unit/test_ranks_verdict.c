@@ -252,6 +252,23 @@ static void every_error_has_a_name(void **state)
 	np_ranks_card_done(&run->cards[1]);
 }
 
+/* UCX aborts a rank whose peer died: who died by itself is named, and aborts alone are. */
+static void who_aborts_when_another_dies(void **state)
+{
+	struct run *run = *state;
+
+	np_err_set(&run->boards[0]->err, -ECONNABORTED, "ranks.died", "rank 0 on h1 aborted");
+	np_err_set(&run->boards[2]->err, -ECHILD, "ranks.died", "rank 2 on h3 was killed");
+	finds(run, "ranks.died", "rank 2 on h3");
+	np_ranks_verdict_done(&run->verdict);
+	np_err_clear(&run->boards[2]->err);
+	finds(run, "ranks.died", "rank 0 on h1");
+	np_ranks_verdict_done(&run->verdict);
+	ends(run, 1, "ranks.memlock", -1);
+	assert_int_equal(np_ranks_verdict_make(&run->job, &run->verdict), 0);
+	assert_int_equal(run->verdict.n_fail, 2);
+}
+
 static void the_same_of_all_is_told_once(void **state)
 {
 	struct run *run = *state;
@@ -301,6 +318,7 @@ int main(void)
 		TEST(who_fails_by_itself_is_missing_to_all),
 		TEST(who_gives_no_report),
 		TEST(every_error_has_a_name),
+		TEST(who_aborts_when_another_dies),
 		TEST(the_same_of_all_is_told_once),
 		TEST(a_ring_that_stands_still),
 	};
