@@ -12,7 +12,7 @@
 char *np_document(const struct np_rung_report *report, const struct np_err *error);
 
 /* The same of entries that are JSON already. Takes the references of @entries and of @error
- * (may be NULL). */
+ * (may be NULL). NULL when out of memory; the caller frees. */
 char *np_document_of(json_t *entries, bool ready, json_t *error);
 
 /* The document of --libraries; takes the reference of @libraries, a list (libraries.h).

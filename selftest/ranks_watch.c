@@ -160,6 +160,7 @@ static void reap(struct np_ranks_job *job)
 		return;
 	job->board->err_peer = -1;
 	np_ranks_name(job, job->rank, name);
+	/* the number tells the verdict of an abort, which may follow from another's end */
 	if (WIFSIGNALED(status))
 		np_err_set(err, WTERMSIG(status) == SIGABRT ? -ECONNABORTED : -ECHILD, "ranks.died",
 			   "%s died of signal %d (%s)%s", name, WTERMSIG(status),
