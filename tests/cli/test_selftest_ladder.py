@@ -102,7 +102,8 @@ def test_gpus_side_by_side_take_less_than_one_by_one(dgx):
 
 
 def test_all_have_looked_who_uses_a_gpu_before_one_does(dgx):
-    """Else a process of the rung's own would count as one that uses it."""
+    """Else a process of the rung's own would count as one that uses it. And what becomes the
+    rung's bandwidth is measured by one at a time, or the log would say "together"."""
     one = dgx()
     selftest(one, "cuda", cpus=8, rc=0)
     log = one.text("cat", "/etc/fake/FAKE_LOG").split()
